@@ -9,7 +9,6 @@ import yaml
 from advisor.formats.trace_files import read_trace, write_trace
 from tests.builders import make_trace
 from tests.end_to_end.cli import ALL_REGIONS, assert_plain_error
-from tests.findings import texts
 
 
 def test_version_and_help(shell):
@@ -29,10 +28,6 @@ def test_help_as_people_ask_for_it(shell, words):
 def test_no_command_prints_help(shell):
     answer = shell.run()
     assert "Usage:" in answer.out + answer.err
-
-
-def test_unknown_command(shell):
-    assert_plain_error(shell.run("recomend"), 2, "recomend")
 
 
 @pytest.mark.parametrize(
@@ -71,32 +66,6 @@ def test_gpus_lists_the_catalog(shell):
     assert all(gpu["source_url"] and gpu["source_date"] for gpu in answer.document["gpus"])
 
 
-def test_gpus_filters_and_compares(shell):
-    names = {gpu["name"] for gpu in shell.run("gpus", "A100", "L4", "--json").document["gpus"]}
-    assert "L4" in names
-    assert len(names) == 5
-    large = shell.run("gpus", "--min-memory-gib", "100", "--json").document["gpus"]
-    assert all(gpu["memory_bytes"] >= 100 * 2**30 for gpu in large)
-    assert {g["vendor"] for g in shell.run("gpus", "--vendor", "amd", "--json").document["gpus"]} == {"AMD"}
-
-
-def test_gpus_as_multiples(shell):
-    answer = shell.run(
-        "gpus", "V100-SXM-16GB", "A100-SXM-80GB", "--relative-to", "V100-SXM-16GB", "--format", "csv"
-    )
-    base, other = (line.split(",") for line in answer.out.splitlines()[1:])
-    assert base[2:6] == ["1.00 x"] * 4
-    # 108 SMs against 80, 2,039 GB/s against 898.
-    assert other[2] == "1.35 x"
-    assert float(other[4].split()[0]) == pytest.approx(2039 / 898, abs=0.02)
-    assert_plain_error(shell.run("gpus", "--relative-to", "A100"), 2, "several GPUs")
-
-
-def test_gpus_wrong(shell):
-    assert_plain_error(shell.run("gpus", "A1000"), 2, "A1000")
-    assert_plain_error(shell.run("gpus", "--vendor", "intel"), 2, "intel", "nvidia")
-
-
 # --- prices -----------------------------------------------------------------------------------------
 
 
@@ -131,19 +100,6 @@ def test_prices_all_shows_more(shell):
     assert len(many) > len(few)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (("--max-price", "0"), "--max-price"),
-        (("--provider", "azur"), "azur"),
-        (("--gpu", "Z9"), "Z9"),
-        (("--market", "x"), "x"),
-    ],
-)
-def test_prices_wrong(shell, arguments, word):
-    assert_plain_error(shell.run("prices", *arguments), 2, word)
-
-
 # --- predict ----------------------------------------------------------------------------------------
 
 
@@ -161,41 +117,6 @@ def test_predict_a_saved_trace(shell):
         assert 0 < p10 < p50 < p90
         assert sum(estimate["by_family"].values()) == pytest.approx(p50 - estimate["communication_s"])
         assert estimate["assumptions"]
-
-
-def test_predict_all_gpus_as_a_table(shell):
-    write_trace(make_trace(), shell.folder / "t.json")
-    answer = shell.run("predict", "t.json")
-    assert answer.code == 0
-    assert "H100-SXM-80GB" in answer.out
-    assert "MI300X" not in answer.out
-
-
-def test_predict_warns_of_gpus_that_pytorch_has_left(shell):
-    write_trace(make_trace(warnings=texts("of the trace")), shell.folder / "t.json")
-    answer = shell.run("predict", "t.json", "--gpu", "K80:1,2", "--gpu", "T4", "--json")
-    assert answer.code == 0
-    own, old = answer.document["warnings"]
-    assert own == "of the trace"
-    assert old.startswith("K80: no PyTorch 2 build for CUDA 12 or later runs on compute capability 3.7")
-    assert [f"warning: {own}", f"warning: {old}"] == answer.err.splitlines()
-    assert "K80" not in shell.run("predict", "t.json", "--gpu", "T4").err
-    assert "K80" in shell.run("predict", "t.json").err
-
-
-def test_predict_tells_methods_and_assumptions_on_stdout(shell):
-    write_trace(make_trace(warnings=texts("of the trace")), shell.folder / "t.json")
-    for columns in (80, 120):
-        answer = shell.run("predict", "t.json", "-g", "T4", "-g", "H100-SXM-80GB:1,8", COLUMNS=str(columns))
-        assert answer.err == "warning: of the trace\n"
-        assert max(map(len, answer.out.splitlines())) <= columns
-        table, _, below = answer.out.partition("What the estimates rest on\n")
-        assert "How" in table
-        assert "roofline" in table
-        text = " ".join(below.split())
-        assert text.count("each kernel takes 2 us or more") == 1
-        assert "data parallel: gradients are all-reduced in 25 MiB buckets" in text
-        assert "[H100-SXM-80GB:8]" in text
 
 
 # --- settings ---------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import contextlib
 import gzip
-import json
 import os
 import signal
 import subprocess
@@ -246,13 +245,6 @@ def test_corrections_of_networks_end_with_them(shell, recording):
     assert "of the learned rate this GPU reaches" not in explained
 
 
-def test_the_table_shows_before_and_after(shell, recording):
-    answer = shell.run("calibrate", "--from", "l4.jsonl")
-    assert "Constant" in answer.out
-    assert "gemm_fraction.fp16" in answer.out
-    assert "L4: written to" in answer.out
-
-
 def test_a_zipped_recording_will_do(shell, recording):
     (shell.folder / "l4.jsonl.gz").write_bytes(gzip.compress(recording.read_bytes()))
     assert shell.run("calibrate", "--from", "l4.jsonl.gz").code == 0
@@ -271,41 +263,9 @@ def test_what_is_refused(shell):
     assert not list(shell.folder.rglob("*.toml"))
 
 
-def test_a_recording_needs_no_interpreter(shell, recording):
-    answer = shell.run("calibrate", "--from", "l4.jsonl", "--python", sys.executable)
-    assert_plain_error(answer, 2, "'l4.jsonl' was measured already", "--python", "--from")
-    assert not list(shell.folder.rglob("*.toml"))
-
-
 def test_an_unknown_gpu_is_told_before_anything_is_measured(shell):
     path = with_nvidia_smi(shell, "NVIDIA Z9, 23034, 1, 0, 72.00")
     assert_plain_error(shell.run("calibrate", PATH=path), 2, "'NVIDIA Z9' is not in the catalog")
-
-
-def test_the_doctor_knows_of_calibrations(shell, recording):
-    path = with_nvidia_smi(shell, "NVIDIA L4, 23034, 1, 0, 72.00")
-
-    def notes() -> dict[str, str]:
-        checks = json.loads(shell.run("doctor", "--json", PATH=path).out)["checks"]
-        return next(check for check in checks if check["name"] == "calibration")
-
-    assert (notes()["state"], "advisor calibrate" in notes()["detail"]) == ("note", True)
-    assert shell.run("calibrate", "--from", "l4.jsonl").code == 0
-    assert notes()["state"] == "ok"
-    assert "L4 calibrated from a recording, 2026-11-21" in notes()["detail"]
-
-
-def test_the_doctor_lists_calibrations_of_gpus_that_are_not_here(shell, recording):
-    assert shell.run("calibrate", "--from", "l4.jsonl").code == 0
-    assert "L4 calibrated from a recording, 2026-11-21, driver 580.1" in shell.run("doctor", "--json").out
-    (path,) = shell.folder.rglob("L4.toml")
-    path.write_text("source = 'mine'")
-    answer = shell.run("doctor", "--json")
-    assert_plain_error(answer, 1, "not in working order: calibration")
-    check = next(check for check in answer.document["checks"] if check["name"] == "calibration")
-    assert check["state"] == "broken"
-    assert "L4.toml" in check["detail"]
-    assert "Delete it" in check["detail"]
 
 
 def test_a_broken_calibration_is_told_by_all(shell, recording):

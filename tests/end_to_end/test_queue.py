@@ -134,23 +134,8 @@ def test_a_job_that_has_waited_was_submitted_beside_other_own_jobs(shell, p50_s)
     assert p50_s("live.csv", "u0", *words) == p50_s("live.csv", "u1", *words)
 
 
-@pytest.mark.parametrize("log", ["jobs.csv", "sacct.txt"])
-def test_show_takes_a_log_too(shell, log):
-    shell.run("queue", "fit", "jobs.csv", "--out", "waits.json")
-    asked = ("--gpus", "1", "--walltime", "00:30:00", "--json")
-    assert shell.run("queue", "show", log, *asked).document == shell.run(
-        "queue", "show", "waits.json", *asked
-    ).document  # fmt: skip
-
-
 def test_show_without_a_job_shows_all_kinds(shell):
     assert shell.run("queue", "show", "jobs.csv").out == shell.run("queue", "fit", "jobs.csv").out
-
-
-def test_a_rare_size_is_warned_of(shell):
-    answer = shell.run("queue", "show", "jobs.csv", "--gpus", "64", "--json")
-    assert "warning: the log has fewer than 10 jobs of this size" in answer.err
-    assert len(answer.document["warnings"]) == 1
 
 
 def test_a_log_is_read_in_its_own_zone(shell):
@@ -161,26 +146,6 @@ def test_a_log_is_read_in_its_own_zone(shell):
     for zone, hours in (("Europe/Berlin", 1.5), ("UTC", 2.5)):
         answer = shell.run("queue", "show", "night.csv", "--gpus", "1", "--timezone", zone, "--json")
         assert answer.document["wait_s"]["p50"] == pytest.approx(hours * HOUR_S)
-
-
-def test_jobs_that_wait_still_count_and_are_noted(shell):
-    path = shell.folder / "jobs.csv"
-    before = shell.run("queue", "fit", "jobs.csv", "--json").document
-    last = max(float(line.split(",")[1]) for line in path.read_text().splitlines()[1:])
-    path.write_text(path.read_text() + "".join(f"{last - 9000 - 600 * i},,1,60,gpu\n" for i in range(40)))
-    answer = shell.run("queue", "fit", "jobs.csv", "--json")
-    assert "40 jobs wait still" in shell.run("queue", "check", "jobs.csv").err
-    assert answer.document["num_waiting"] == 40
-    for one, then in zip(answer.document["bins"], before["bins"], strict=True):
-        assert one["p90_s"] >= then["p90_s"] - 1e-6
-
-
-def test_what_is_left_out_is_said(shell):
-    path = shell.folder / "jobs.csv"
-    path.write_text(path.read_text() + "100,,1,60,gpu\n200,100,1,60,gpu\n")
-    errors = shell.run("queue", "check", "jobs.csv").err
-    assert "1 jobs left out: never started" in errors
-    assert "1 jobs left out: started before the submission" in errors
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -78,13 +76,6 @@ def test_the_first_sentences_are_true_of_the_document(shell):
         assert not (is_better and len(row["work"]) <= len(best["work"])), row
 
 
-def test_what_an_answer_rests_on(shell):
-    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", *FEW, "--budget", "5", "--assumptions")
-    assert answer.code == 0, answer
-    assert answer.out.startswith("Recommended: ")
-    assert "prices are not live" in answer.out
-
-
 def test_json_by_contract(shell):
     answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--budget", "200", "--json")
     document = answer.document
@@ -150,74 +141,6 @@ def test_local_and_cluster_tiers(shell):
     assert "no hourly cost" in answer.err
 
 
-def test_a_family_widens_and_is_said_aloud(shell):
-    answer = shell.run("recommend", "t.json.gz", "--epochs", "1", "--gpu", "A100:1..2", "--json")
-    options = answer.document["options"]
-    assert {option["gpu"] for option in options} == {"A100-SXM-40GB", "A100-SXM-80GB"}
-    assert {option["num_gpus"] for option in options} == {1, 2}
-    assert "'A100:1..2' means" in answer.err
-
-
-def test_the_whole_machine_is_priced(shell):
-    """Case 6: host and GPU together, never 2.93 and never 0.74."""
-    answer = shell.run(
-        "recommend", "t.json.gz", "--epochs", "1", "--gpu", "A100-SXM-40GB:1", "--region", "us-central1",
-        "--market", "on-demand", "--json",
-    )  # fmt: skip
-    (option,) = answer.document["options"]
-    assert option["instance_type"] == "a2-highgpu-1g"
-    assert option["usd_per_h"] == pytest.approx(3.673385, abs=1e-6)
-
-
-def test_explain_by_row_and_by_id(shell):
-    command = ("recommend", "t.json.gz", "--epochs", "1", *FEW, "--explain")
-    by_row = shell.run(*command, "1")
-    plan_id = by_row.out.splitlines()[0]
-    assert shell.run(*command, plan_id).out == by_row.out
-    for title in ("Time", "Money", "One iteration", "What the estimate rests on", "price from"):
-        assert title in by_row.out
-
-
-def test_what_explain_prints_adds_up(shell):
-    text = shell.run(
-        "recommend", "t.json.gz", "--epochs", "20", "--dataset-gb", "50", "--result-gb", "5",
-        "--market", "spot", "--gpu", "A10G:8", "--region", "us-east-1", "--explain", "1", COLUMNS="80",
-    ).out  # fmt: skip
-    assert max(map(len, text.splitlines())) <= 80
-    sections = {block.splitlines()[0]: block.splitlines()[1:] for block in text.split("\n\n")}
-    usd = re.findall(r"^  (\w.*?) +\$([\d.]+)", "\n".join(sections["Money, medians"]), re.MULTILINE)
-    assert {"training", "boot", "download of the data set", "preemptions", "storage"} <= {n for n, _ in usd}
-    assert sum(Decimal(amount) for _, amount in usd[:-1]) == Decimal(usd[-1][1])
-    clocks = re.findall(r"^  \w.*? (\d+):(\d\d):(\d\d)", "\n".join(sections["Time, medians (h:mm:ss)"]), re.M)
-    seconds = [3600 * int(h) + 60 * int(m) + int(s) for h, m, s in clocks]
-    assert len(seconds) == 7  # wait, boot, download, training, preemptions, both together, total
-    assert sum(seconds[:-1]) == seconds[-1]
-
-
-def test_a_plot_instead_of_the_table(shell):
-    command = ("recommend", "t.json.gz", "--epochs", "1", *FEW, "--plot")
-    answer = shell.run(*command, COLUMNS="80")
-    assert answer.code == 0, answer
-    summary, plot = answer.out.split("\n\n", 1)
-    assert max(map(len, answer.out.splitlines())) <= 80
-    assert summary.startswith("Rent ")
-    assert re.search(r"^A #\d+  ", plot, re.MULTILINE)
-    assert plot.count(", recommended: ") == 1
-    assert "Assumed: " in plot
-    assert_plain_error(shell.run(*command, "--json"), 2, "--plot draws in the terminal")
-
-
-def test_every_row_in_eighty_columns(shell):
-    command = ("recommend", "t.json.gz", "--epochs", "1", "--budget", "5")
-    answer = shell.run(*command, "--all", COLUMNS="80")
-    assert max(map(len, answer.out.splitlines())) <= 80
-    lines = answer.out.partition("Status")[2].splitlines()
-    num_options = len(shell.run(*command, "--json").document["options"])
-    rows = [line for line in lines if "$" in line and re.search(r" \d+  \d+ x ", line)]
-    assert len(rows) == num_options > 100
-    assert [int(re.search(r" (\d+)  \d+ x ", row)[1]) for row in rows] == list(range(1, num_options + 1))
-
-
 def test_csv_and_markdown(shell):
     command = ("recommend", "t.json.gz", "--epochs", "1", "--top", "5", "--format")
     rows = list(csv.DictReader(io.StringIO(shell.run(*command, "csv").out)))
@@ -251,15 +174,6 @@ def test_a_number_means_the_row_that_was_shown_whatever_is_asked_beside_it(shell
         assert of_this_question != in_its_row
 
 
-def test_settings_reach_the_answer(shell):
-    answer = shell.run(
-        "recommend", "t.json.gz", "--epochs", "1", "--json",
-        ADVISOR_CLOUD__PROVIDERS="[gcp]", ADVISOR_CLOUD__MARKETS="[on-demand]", ADVISOR_CLOUD__MAX_GPUS="1",
-    )  # fmt: skip
-    options = answer.document["options"]
-    assert {(o["provider"], o["market"], o["num_gpus"]) for o in options} == {("gcp", "on-demand", 1)}
-
-
 def test_no_cloud_credentials_reach_the_output(shell):
     answer = shell.run(
         "recommend", "t.json.gz", "--epochs", "1", *FEW, "--json", AWS_SECRET_ACCESS_KEY="hunter2-secret"
@@ -274,13 +188,6 @@ def test_a_strange_variable_warns_and_changes_nothing(shell):
     answer = shell.run("config", "show", ADVISOR_LICENSE_KEY="x")
     assert answer.code == 0
     assert "ADVISOR_LICENSE_KEY is no setting of ours" in answer.err
-
-
-def test_a_region_without_offers(shell):
-    job = ("recommend", "t.json.gz", "--epochs", "1")
-    assert_plain_error(shell.run(*job, "--region", "mars-*"), 2, "'mars-*'", "Regions begin with")
-    empty = shell.run(*job, "--region", "eu-*", "--gpu", "B300")
-    assert_plain_error(empty, 1, "nothing to choose from", "Without --region there are")
 
 
 def test_nothing_feasible_names_the_nearest(shell):
@@ -319,13 +226,6 @@ def test_the_confidence_it_suggests_is_enough(shell):
     assert_plain_error(refused, 4, "--confidence")
     suggested = refused.err.split("--confidence ")[1].split()[0]
     assert shell.run(*command, "--budget", budget, "--confidence", suggested).code == 0
-
-
-def test_data_without_a_length(shell):
-    write_trace(make_trace(iterations_per_epoch=None, samples_per_epoch=None), shell.folder / "n.json")
-    answer = shell.run("recommend", "n.json", "--epochs", "1", *FEW)
-    assert_plain_error(answer, 2, "has no length", "--iterations-per-epoch")
-    assert shell.run("recommend", "n.json", "--epochs", "1", *FEW, "--iterations-per-epoch", "100").code == 0
 
 
 def test_amd_needs_to_be_allowed(shell):
@@ -379,10 +279,3 @@ def test_documents_are_valid_json_without_infinities(shell):
     spot = [o for o in json.loads(answer.out)["options"] if o["market"] == "spot"]
     assert any(option["time_s"]["p50"] is None for option in spot)
     assert not any(option["on_frontier"] for option in spot if option["time_s"]["p50"] is None)
-
-
-def test_sharing_a_trace_file_by_path(shell):
-    path = Path("deep") / "er" / "t.json"
-    (shell.folder / path).parent.mkdir(parents=True)
-    write_trace(make_trace(), shell.folder / path)
-    assert shell.run("recommend", str(path), "--epochs", "1", *FEW).code == 0

@@ -1,6 +1,5 @@
 """``advisor recommend`` under policies: what is removed says by which rule of which file."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -60,16 +59,6 @@ def test_a_denied_cheapest_place_does_not_hide_an_allowed_dearer_one(shell):
     assert same[0]["region"] != first["region"]
 
 
-def test_files_of_the_settings_count_and_all_layers_hold(shell):
-    shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nallow: {providers: [gcp]}\n")
-    shell.write("team.yaml", "version: 1\nname: vision\nlayer: team\nspot: {allowed: false}\n")
-    shell.write(".advisor.yaml", "policy: {files: [org.yaml, team.yaml]}\n")
-    answer = recommend(shell, "--json")
-    assert answer.code == 0, answer.err
-    assert kept(answer)
-    assert {(o["provider"], o["market"]) for o in kept(answer)} == {("gcp", "on-demand")}
-
-
 def test_everything_removed_is_exit_3_and_names_the_rule_that_would_have_to_give_way(shell):
     shell.write("org.yaml", "version: 1\nname: acme\nlayer: organisation\nlimits: {usd_per_hour: 0.01}\n")
     answer = recommend(shell, "--policy", "org.yaml")
@@ -107,27 +96,6 @@ def test_files_of_the_settings_count_from_their_folder(shell):
     answer = inner.run("recommend", "../small.json.gz", *flags)
     assert answer.code == 0, answer.err
     assert {o["provider"] for o in kept(answer) if o["tier"] == "cloud"} == {"gcp"}
-
-
-def test_two_regions_may_have_zones_of_one_name(shell):
-    shell = replace(shell, regions=ALL_REGIONS)
-    box = {"provider": "mine", "instance_type": "box", "zone": "b", "gpu": "A100-SXM-80GB", "num_gpus": 1}
-    rates = [box | {"region": name, "usd_per_h": 2.0, "as_of": "2026-11-01"} for name in ("berlin", "paris")]
-    shell.write("rates.yaml", json.dumps(rates))
-    shell.write(".advisor.yaml", "prices: {options: {custom: {files: [rates.yaml]}}}\n")
-    shell.write("org.yaml", "version: 1\nname: a\nlayer: organisation\ndeny: {regions: [berlin]}\n")
-    assert shell.run("trust").code == 0
-    answer = recommend(shell, "--provider", "mine", "--policy", "org.yaml", "--json")
-    assert answer.code == 0, answer.err
-    assert [o["id"] for o in kept(answer) if o["tier"] == "cloud"] == ["mine/box/paris:b/on-demand"]
-
-
-@pytest.mark.parametrize("pick", ["cheapest", "fastest", "safest", "best-value"])
-def test_the_objective_says_what_is_recommended(shell, pick):
-    shell.write("team.yaml", f"version: 1\nname: vision\nlayer: team\nobjective: {{pick: {pick}}}\n")
-    document = recommend(shell, "--policy", "team.yaml", "--json").document
-    assert document["recommended"] == document["picks"][pick.replace("-", "_")]
-    assert document["rule"].startswith("the policy's objective")
 
 
 def test_the_value_of_an_hour_is_the_policys_unless_it_is_typed(shell):
@@ -183,19 +151,6 @@ def test_a_missing_policy_is_an_error_never_no_policy(shell):
 
 
 # --- Quotas and waits of clouds -----------------------------------------------------------------------
-
-
-def test_what_a_quota_forbids_is_removed_with_the_figures(shell):
-    text = "quotas:\n- {provider: aws, instance_types: ['p*'], markets: [on-demand], vcpus: 0}\n"
-    shell.write(".advisor.yaml", text)
-    answer = recommend(shell, "--json")
-    assert answer.code == 0, answer.err
-    aws = [o for o in answer.document["options"] if o["provider"] == "aws" and o["market"] == "on-demand"]
-    assert aws
-    for option in aws:
-        assert option["removed_by"].split(", ")[0] == "quota"
-        assert option["reasons"][0].startswith("over the quota: it has ")
-    assert "over quota" in recommend(shell, "--all").out
 
 
 def test_a_configured_wait_for_clouds_counts(shell):

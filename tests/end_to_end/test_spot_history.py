@@ -69,18 +69,6 @@ def test_a_setting_goes_before_the_log(shell):
     assert "0 per hour configured" in row["risk"]
 
 
-def test_rented_machines_wait_and_say_that_it_is_assumed(shell):
-    row = option(shell)
-    assert 0 < row["wait_s"]["p50"] < row["wait_s"]["p90"] <= row["time_s"]["p90"]
-    assert {"p_at_once", "at_once_s", "later_p50_s", "later_p90_s"} < set(row["wait_s"])
-    codes = [finding["code"] for finding in row["reason_findings"]]
-    assert "wait-assumed" in codes
-    sure = {"ADVISOR_CLOUD__WAIT_P50": "10m", "ADVISOR_CLOUD__WAIT_P90": "20m"}
-    row = option(shell, **sure)
-    assert row["wait_s"] == {"p50": 600.0, "p90": 1200.0}
-    assert "wait-assumed" not in [finding["code"] for finding in row["reason_findings"]]
-
-
 def test_a_log_with_a_fault_is_refused_with_its_line(shell):
     shell.write("broken.csv", "time,event\n0,up\n1,gone\n")
     fault = "line 3: event 'gone' is none of"

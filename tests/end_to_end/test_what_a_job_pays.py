@@ -56,13 +56,6 @@ def test_the_boot_disk_is_paid_by_the_hour(shell):
         assert option["cost_usd"]["p50"] == pytest.approx(billed, abs=option["usd_per_h"] / 3600)
 
 
-def test_no_boot_disk_is_no_line(shell):
-    for option in options(shell, *ON_DEMAND, ADVISOR_CLOUD__BOOT_DISK_GB="0"):
-        assert option["storage_usd_per_h"] == 0
-        assert "storage" not in option["cost_breakdown"]
-        assert "rate-unknown" not in {one["code"] for one in option["reason_findings"]}
-
-
 def test_a_data_set_takes_time_and_a_disk(shell):
     place = (*ON_DEMAND, "--region", "us-central1", "--region", "us-east-1")
     without = {option["id"]: option for option in options(shell, *place)}
@@ -80,15 +73,6 @@ def test_a_faster_network_shortens_the_download(shell):
     slow = options(shell, *place)[0]["time_s"]["p50"]
     fast = options(shell, *place, ADVISOR_CLOUD__DOWNLOAD_GBIT_PER_S="10")[0]["time_s"]["p50"]
     assert slow - fast == pytest.approx(0.9 * 200 * GIB * 8 / 1e9)
-
-
-def test_bringing_the_result_home_is_paid_once(shell):
-    rows = options(shell, "--result-gb", "100", "--region", "us-east-1", "--region", "us-central1")
-    usd = {"aws": 9.0, "gcp": 12.0}
-    assert {option["provider"] for option in rows} == {"aws", "gcp"}
-    for option in rows:
-        assert option["cost_breakdown"]["data transfer"] == pytest.approx(usd[option["provider"]])
-        assert option["egress_usd"] == pytest.approx(usd[option["provider"]])
 
 
 def test_a_region_without_rates_pays_the_dearest_of_its_cloud_and_says_so(shell):
@@ -139,14 +123,6 @@ def test_a_data_set_without_a_place_is_told_and_one_at_home_is_not(shell):
         assert {option["transfer"]["gib"] for option in answer.document["options"]} == {10}
 
 
-def test_a_bucket_somewhere_is_far_from_every_machine_and_dear(shell):
-    answer = shell.run(*JOB, *FAR, "--dataset-gb", "100", "--data", "s3://photos", "--offline")
-    assert "region of s3://photos unknown" in " ".join(answer.document["warnings"])
-    usd = {"aws": 100 * 0.147, "gcp": 100 * 0.15}
-    for option in answer.document["options"]:
-        assert option["transfer"]["usd"] == pytest.approx(usd[option["provider"]])
-
-
 @pytest.mark.parametrize(
     ("more", "words"),
     [
@@ -181,34 +157,6 @@ def test_regions_to_enable_first_are_left_out_unless_named(shell):
     assert "ap-southeast-3" in {option["region"] for option in allowed}
 
 
-def test_a_large_result_is_brought_home_from_where_that_is_cheap(shell):
-    """In the region with the least rent egress may cost more than the rent saves: both are shown."""
-    command = ("--gpu", "A10G:1", "--market", "on-demand", "--provider", "aws", "--result-gb", "5000")
-    by_type: dict[str, list[dict[str, Any]]] = {}
-    for option in options(shell, *command, "--region", "ap-south-1", "--region", "eu-central-1"):
-        by_type.setdefault(option["instance_type"], []).append(option)
-    pair = by_type["g5.xlarge"]
-    cheap_rent, cheap_egress = sorted(pair, key=lambda option: float(option["usd_per_h"]))
-    assert cheap_rent["egress_usd"] > cheap_egress["egress_usd"]
-
-
-def test_explain_shows_each_line_with_its_rate(shell):
-    answer = shell.run(
-        *JOB[:-1], *ON_DEMAND, "--region", "us-east-1", "--explain", "1",
-        "--dataset-gb", "50", "--result-gb", "10",
-    )  # fmt: skip
-    for words in (
-        "download of the data set",
-        "rate of storage             150 GiB at 0.08 USD per GiB-month; written down by hand",
-        "rate of data transfer       10 GiB at 0.09 USD per GiB; written down by hand",
-        "2025-01-01",
-    ):
-        assert words in answer.out
-    lines = [line.split() for line in answer.out.splitlines()]
-    assert ["data", "transfer", "$0.90"] in lines
-    assert any(line[:1] == ["storage"] for line in lines)
-
-
 CONTRACTS = """
 contracts:
 - {provider: aws, instance_types: ["g5*"], discount: 0.1, commitment_discount: 0.3, coverage: 0.5}
@@ -237,30 +185,6 @@ def test_contracts_lower_what_is_paid_and_leave_the_list_price(shell):
             assert option["market"] == "spot" or option["usd_per_h"] == before
     assert {("aws", "on-demand", True), ("aws", "spot", True), ("aws", "on-demand", False)} <= markets
     assert {("gcp", "on-demand", False), ("gcp", "spot", False)} <= markets
-
-
-def test_explain_shows_the_three_prices_apart(shell):
-    here = site(shell, "explained", CONTRACTS)
-    command = (
-        *JOB[:-1],
-        *ON_DEMAND,
-        "--region",
-        "us-east-1",
-        "--explain",
-        "aws/g5.xlarge/us-east-1/on-demand",
-    )
-    text = here.run(*command).out
-    for name, usd in (("list price", "$1.01"), ("contracted price", "$0.91"), ("effective price", "$0.77")):
-        assert f"{name:<28}{usd} per hour" in text
-    assert "list price" not in shell.run(*command).out
-
-
-def test_a_contract_that_has_ended_is_told_once(shell):
-    here = site(shell, "ended", CONTRACTS)
-    answer = here.run(*JOB)
-    assert answer.err.count("aws (until 2020-01-31)") == 1
-    assert any("until 2020-01-31" in warning for warning in answer.document["warnings"])
-    assert "contracts have ended" not in shell.run(*JOB).err
 
 
 IDLE = """
