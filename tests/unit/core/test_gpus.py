@@ -1,11 +1,15 @@
 """Names of GPUs, GPU strings, and reading the catalog."""
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.core import gpus as gpus_module
 from advisor.core.errors import AmbiguousGpuError, CatalogError, InputError, UnknownGpuError
+from advisor.core.files import as_text
 from advisor.core.gpus import (
     catalog_path,
     load_gpus,
@@ -222,3 +226,18 @@ def test_an_incomplete_or_unreadable_catalog_is_refused(tmp_path):
         read_catalog(path)
     with pytest.raises(CatalogError, match="No such file"):
         read_catalog(tmp_path / "absent.toml")
+
+
+@given(st.binary())
+def test_every_name_of_the_system_becomes_text(name):
+    as_text(os.fsdecode(name)).encode()
+
+
+@given(st.text(st.characters(min_codepoint=0xD700, max_codepoint=0xE010, categories=("Cs", "Co"))))
+def test_every_half_of_a_character_becomes_text(name):
+    as_text(name).encode()
+
+
+@given(st.text())
+def test_text_stays(name):
+    assert as_text(name) == name

@@ -8,10 +8,15 @@ import yaml
 
 from advisor.config.layers import Config, environment_variable
 from advisor.config.settings import LIST_SECTIONS, Settings, setting_names
+from advisor.core.gpus import load_gpus
+from advisor.core.units import GIB
 from advisor.core.values import Market
-from advisor.report.config_tables import settings_document, template
+from advisor.report.catalog_tables import COLUMNS, gpus_document
+from advisor.report.config_tables import checks_document, settings_document, template
 from advisor.report.printing import Format, text_of
-from tests.unit.report.printed import json_of, rows_of
+from advisor.service.health import Check
+from tests.builders import make_gpu
+from tests.unit.report.printed import json_of, on_screen, rows_of
 
 LAB = {"name": "lab", "gpu": "T4", "num_gpus": 8}
 
@@ -117,3 +122,73 @@ def test_the_example_cluster_and_contract_are_such():
 )
 def test_variables_of_the_environment(name, variable):
     assert environment_variable(name) == variable
+
+
+CHECKS = [
+    Check(name="python", state="ok", detail="3.12"),
+    Check(name="native", state="note", detail="slow"),
+    Check(name="catalog", state="broken", detail="missing [bold]file[/bold]"),
+]
+FACTS = [("python", "ok", "3.12"), ("native", "note", "slow"), ("catalog", "broken", CHECKS[2].detail)]
+
+
+def test_rows():
+    assert [(row["Check"], row["State"], row["Detail"]) for row in rows_of(checks_document(CHECKS))] == FACTS
+
+
+def test_json():
+    checks = json_of(checks_document(CHECKS))["checks"]
+    assert [(check["name"], check["state"], check["detail"]) for check in checks] == FACTS
+
+
+def test_the_table_shows_every_state_and_takes_no_markup():
+    out = on_screen(checks_document(CHECKS), 120)
+    assert all(text in out for fact in FACTS for text in fact)
+
+
+def test_no_findings_are_an_empty_list():
+    assert json_of(checks_document([]))["checks"] == []
+
+
+BASE = make_gpu(tensor_flops_per_s={"tf32": 50e12, "fp16": 100e12, "bf16": 200e12}, nvlink_bytes_per_s=300e9)
+PLAIN = make_gpu("PLAIN", tensor_flops_per_s={}, num_sms=40, memory_bytes=8 * GIB, memory_bytes_per_s=2.5e12)
+
+
+def test_units_of_every_column():
+    (row,) = rows_of(gpus_document([BASE]))
+    figures = ["80", "16", "1,000", "10", "50", "100", "200", "300"]
+    assert list(row.values()) == ["TEST-1", "Volta", "7.0", *figures]
+
+
+def test_what_a_gpu_lacks_is_empty():
+    (row,) = rows_of(gpus_document([PLAIN]))
+    assert [row[c] for c in ("FP32", "TF32", "FP16", "BF16", "NVLink GB/s")] == ["10", "", "", "", ""]
+
+
+def test_multiples_of_another_gpu():
+    plain, itself = rows_of(gpus_document([PLAIN, BASE], base=BASE))
+    multiples = ["0.50 x", "0.50 x", "2.50 x", "1.00 x", "", "", "", ""]
+    assert list(plain.values()) == ["PLAIN", "Volta", "7.0", *multiples]
+    assert {itself[column] for column in (column.name for column in COLUMNS[3:])} == {"1.00 x"}
+
+
+def test_a_multiple_of_nothing_is_empty():
+    (row,) = rows_of(gpus_document([BASE], base=PLAIN))
+    assert [row[c] for c in ("SMs", "TF32", "FP16", "BF16", "NVLink GB/s")] == ["2.00 x", "", "", "", ""]
+
+
+def test_json_carries_the_facts_whatever_the_base():
+    plain, amd = json_of(gpus_document([PLAIN, make_gpu("AMD", occupancy=None)], base=BASE))["gpus"]
+    assert (plain["name"], plain["num_sms"], plain["memory_bytes"]) == ("PLAIN", 40, 8 * GIB)
+    assert plain["memory_bytes_per_s"] == 2.5e12
+    assert plain["vector_flops_per_s"]["fp32"] == 10e12
+    assert (plain["occupancy"]["max_threads"], amd["occupancy"]) == (2048, None)
+    assert plain["source_date"] == "2026-01-01"
+
+
+def test_the_whole_catalog_prints():
+    specs = list(load_gpus().values())
+    assert [gpu["name"] for gpu in json_of(gpus_document(specs))["gpus"]] == [spec.name for spec in specs]
+    assert len(text_of(gpus_document(specs), Format.MARKDOWN).splitlines()) == len(specs) + 2
+    names = [line.split()[0] for line in text_of(gpus_document(specs), Format.TABLE).splitlines()[4:-1]]
+    assert [name for name in names if name in load_gpus()] == [spec.name for spec in specs]

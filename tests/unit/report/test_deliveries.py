@@ -1,15 +1,27 @@
 """What went where, in words and for programs; each outcome says what to do."""
 
+import csv
+import io
+import json
+import os
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from advisor.delivery.posting import Delivery, Outcome
 from advisor.report.deliveries import channels_document, deliveries_document, failures_in_words
+from advisor.report.document import Section
+from advisor.report.plain import print_lines, print_message, print_text
+from advisor.report.printing import Format, text_of
+from advisor.report.recommendation import recommendation_document, subject_of
+from advisor.report.writers.mail import message_of
 from advisor.service.delivering import ChannelState
 from advisor.store.outbox import Posted, State
-from tests.unit.report.printed import json_of, on_screen
+from tests.recommendations import many_options
+from tests.unit.report.printed import json_of, of, on_screen, table
 
 NOT_REPEATED = (
     "it is not repeated. Look for it, and send it with another ADVISOR_DELIVERY_KEY if it is missing"
@@ -86,3 +98,65 @@ def test_channels_with_their_secrets_and_last_delivery():
 
 def test_without_channels_the_page_is_named():
     assert "docs/delivery.md" in on_screen(channels_document([]), 100)
+
+
+def test_every_form_says_the_same():
+    recommendation = many_options(20)
+    document = recommendation_document(recommendation, top=5)
+    message = message_of(document, subject_of(recommendation))
+    assert message.file(".json") is not None
+    facts = json.loads(message.file(".json").payload)
+    assert facts == json.loads(text_of(document, Format.JSON))
+    rows = list(csv.reader(io.StringIO(message.file(".csv").payload.decode())))
+    assert len(rows) == 21
+    assert message.file(".md").payload.decode().rstrip("\n") == text_of(document, Format.MARKDOWN)
+    assert message.file(".txt").payload.decode() == f"{message.text}\n"
+    assert message.file(".pdf") is None
+
+
+def test_plain_text_has_no_colours_and_no_long_lines(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    document = of(Section("words " * 40, ()), *table(["a" * 30, "b" * 30], [["x" * 50, "y" * 50]]).blocks)
+    text = message_of(document, "s").text
+    assert text.replace("\n", "").isprintable()
+    assert max(map(len, text.splitlines())) <= 78
+
+
+def test_a_subject_is_one_line_of_what_can_be_seen():
+    assert message_of(of(), "a\r\nBcc: eve\x1b[2J\u202e").subject == r"a\r\nBcc: eve\x1b[2J\u202e"
+
+
+def test_the_subject_says_what_to_take_or_that_there_is_nothing():
+    assert subject_of(many_options(3)).startswith("train.py: ")
+    nothing = replace(many_options(3), recommended=None)
+    assert subject_of(nothing) == "train.py: nothing is feasible"
+
+
+@pytest.fixture
+def unread():
+    """A pipe that nobody reads any more."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as stream:
+        yield stream
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_reader_who_left_ends_nothing(unread, name, monkeypatch):
+    with pytest.raises(BrokenPipeError):
+        os.write(unread.fileno(), b"nobody hears this")
+    monkeypatch.setattr(f"sys.{name}", unread)
+    print_text("a table\n" * 100_000)
+    print_lines("Recorded as 1.", "Wrote it.")
+    print_message("warning", "and what was said beside it")
+    # As Python does at exit, where an error would be a second exit code.
+    unread.flush()
+
+
+def test_a_full_disk_is_an_error(monkeypatch):
+    with Path("/dev/full").open("w", encoding="utf-8", buffering=1) as full:
+        monkeypatch.setattr("sys.stdout", full)
+        with pytest.raises(OSError, match="No space left"):
+            print_text("a table")
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())

@@ -5,14 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from advisor.core.changes import parse_split
+from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import Machine, SummaryCostAndTime, SummaryWork
+from advisor.core.findings.about_estimates import DivideLayers, NoGain, ShardModel
 from advisor.core.findings.about_traces import EvaluationSeen
-from advisor.core.values import Market, Quantiles, Recommendation, Tier
-from advisor.report.recommendation import recommendation_document
+from advisor.core.values import WHOLE, ChangeGain, Interval, Market, Quantiles, Recommendation, Tier
+from advisor.report.document import Document, Tone
+from advisor.report.printing import Format, text_of
+from advisor.report.recommendation import gain_json, gains_table, recommendation_document
 from advisor.report.words import sentence, sentences
+from recommender.ranking.what_ifs import WhatIfGain
 from tests.builders import HOUR_S, ONE_GPU, make_estimate, make_gpu, make_job, make_plan, make_trace
 from tests.findings import sample
-from tests.recommending import recommend
+from tests.recommendations import make_option, many_options
+from tests.recommending import make_script, recommend
 from tests.unit.report.printed import json_of, on_screen
 
 
@@ -139,3 +146,111 @@ def test_several_nodes_of_a_machine_are_counted():
     assert sentence(two) == "2 x 8 x L4 (aws 2 x g6.xlarge us-east-1 spot)"
     own = {"tier": "cluster", "provider": "lab", "instance_type": None}
     assert sentence(Machine(**{**two.facts, **own})) == "2 x 8 x L4 (cluster lab)"
+
+
+def document_of(name: str, *changes: type[Finding]) -> Document:
+    # Plans of a divided model are those that ask for changes here.
+    estimate = make_estimate("H100", split=parse_split(name.split("+")) if changes else WHOLE)
+    must = tuple(map(sample, changes))
+    option = make_option("H100", 1, 20, what_if=name, estimate=estimate, script_changes=must)
+    nothing = replace(many_options(3), recommended=None, frontier=())
+    what_if = WhatIfGain(change=name, same=None, instead=option)
+    return recommendation_document(nothing, top=5, what_if=what_if)
+
+
+def printed(name: str, *changes: type[Finding]) -> str:
+    return " ".join(on_screen(document_of(name, *changes), 80).split())
+
+
+def test_it_names_machine_time_price_and_how_to_rank_such_plans():
+    text = printed("zero-3", ShardModel)
+    assert "It would fit if the script divided its model (zero-3): " in text
+    assert "1 h for $20.00. For that, wrap blocks and model in FSDP" in text
+    assert text.endswith("All such plans: --suppose zero-3.")
+
+
+def test_a_split_of_two_kinds_is_asked_for_twice():
+    text = printed("tensor-8+pipeline-2", DivideLayers)
+    assert "--suppose tensor-8 --suppose pipeline-2." in text
+    assert "divide each layer among 8 GPUs of a node and divide the layers into 2 stages" in text
+
+
+def test_a_program_reads_the_plan():
+    divided = json_of(document_of("zero-3", ShardModel))["divided"]
+    assert (divided["what_if"], divided["gpu"]) == ("zero-3", "H100")
+    # A change of one line is no plan of its own.
+    assert json_of(document_of("bf16"))["divided"] is None
+
+
+OPTION = make_option("A", 5.0, 10.0)
+SURE = ChangeGain(
+    change="bf16",
+    option=OPTION,
+    saved_s=3600.0,
+    saved_usd=2.5,
+    saved_share=Interval(p10=0.2, p50=0.3, p90=0.4),
+    p_faster=0.99,
+)
+UNSURE = ChangeGain(
+    change="fused",
+    option=OPTION,
+    instead=make_option("B", 4.0, 8.0),
+    saved_s=-30.0,
+    saved_share=Interval(p10=-0.1, p50=0.0, p90=0.1),
+    p_faster=0.5,
+)
+NONE = ChangeGain(change="flash", why_not=NoGain(why="nothing", lacking="attention"))
+
+
+def recommendation(*gains: ChangeGain) -> Recommendation:
+    return Recommendation(
+        script=make_script(),
+        job=make_job(),
+        options=(OPTION,),
+        frontier=("A",),
+        recommended="A",
+        rule=None,
+        warnings=(),
+        gains=gains,
+    )
+
+
+def test_a_row_says_what_changes_and_how_surely():
+    table = gains_table(recommendation(SURE, UNSURE, NONE))
+    assert [row.tone for row in table.rows] == [Tone.GOOD, Tone.PLAIN]
+    texts = [[getattr(cell, "text", cell) for cell in row.cells] for row in table.rows]
+    assert texts == [
+        ["bf16", "1 h less", "$2.50 less", "30 % less (20 .. 40)", "99%"],
+        ["fused", "30 s more", None, "0 % less (-10 .. 10)", "50%"],
+    ]
+
+
+@pytest.mark.parametrize("columns", ["80", "100"])
+def test_what_has_no_figures_is_told_in_whole_lines(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
+    unlike = replace(NONE, change="packed")
+    slower = replace(UNSURE, change="tf32", saved_share=Interval(p10=-0.3, p50=-0.2, p90=-0.1))
+    asked = recommendation_document(recommendation(SURE, UNSURE, NONE, unlike, slower), top=None)
+    text = text_of(asked, Format.TABLE)
+    assert "20 % more (10 .. 30)" in text
+    assert "\n  fused: aws " in text
+    assert "  flash, packed: the script has no attention\n" in f"{text}\n"
+
+
+def test_facts_are_null_where_a_change_brings_nothing():
+    facts = gain_json(NONE)
+    assert [name for name, value in facts.items() if value is not None] == [
+        "change",
+        "why_not",
+        "why_not_finding",
+    ]
+    assert gain_json(SURE)["option"] == OPTION.plan.id
+    assert gain_json(SURE)["saved_share"] == {"p10": 0.2, "p50": 0.3, "p90": 0.4}
+
+
+def test_the_table_stands_below_an_answer_that_was_asked_for_it():
+    asked = recommendation_document(recommendation(SURE), top=None)
+    assert "30 % less (20 .. 40)" in text_of(asked, Format.TABLE)
+    assert "30 % less (20 .. 40)" in text_of(asked, Format.HTML)
+    plain = recommendation_document(recommendation(), top=None)
+    assert "Odds" not in text_of(plain, Format.TABLE)

@@ -23,8 +23,7 @@ from tests.builders import make_estimate, make_job, make_plan, make_trace
 from tests.findings import sample
 from tests.recommendations import make_option, removed
 from tests.recommending import make_script
-from tests.unit.recommender.test_comparison import FAST, SLOW, pair
-from tests.unit.recommender.test_scaling_curve import CURVE, of
+from tests.unit.recommender.test_comparison import CURVE, FAST, SLOW, of, pair
 
 WORTH = Worth(hour_usd=2.0)
 

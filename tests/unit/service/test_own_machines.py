@@ -1,18 +1,20 @@
 """Settings, cards and job logs to machines: how many GPUs are free, what they cost, how long one waits."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from advisor.config.settings import ClusterSettings, Settings
 from advisor.core import devices
 from advisor.core.devices import MIB, Device
-from advisor.core.errors import ConfigError, UnknownGpuError
+from advisor.core.errors import ConfigError, InputError, UnknownGpuError
 from advisor.core.findings.about_options import GangAssumed
 from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Quantiles, Tier
 from advisor.report.words import sentences
 from advisor.service.listening import Listener
+from advisor.service.queue_waits import WaitRequest, check_waits, expected_wait, fit_waits, fitted_waits
 from advisor.service.recommend.own_machines import own_machines
 from advisor.site_files.fitted_files import write_fit
 from advisor.site_files.job_logs import read_job_log
@@ -305,3 +307,48 @@ def test_a_cluster_of_no_gpu_is_refused_with_its_name_and_file(cards, origin, pl
 def test_what_is_not_used_is_refused(key):
     with pytest.raises(ValueError, match=key):
         cluster(**{key: 2})
+
+
+JOBS = [make_job(minute, wait_s=60 + minute % 7, size=1 + 3 * (minute % 2)) for minute in range(400)]
+
+
+@pytest.fixture
+def log_file(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text(csv_of(JOBS))
+    return path
+
+
+def test_a_fit_is_written_and_read_back(log_file, tmp_path):
+    heard = Heard()
+    fitted = fit_waits(log_file, tmp_path / "waits.json", heard)
+    assert heard.steps == ["reading jobs.csv"]
+    assert heard.notes == [f"wrote {str(tmp_path / 'waits.json')!r}"]
+    assert fitted_waits(tmp_path / "waits.json", heard) == fitted == fitted_waits(log_file, heard)
+    assert fitted.num_jobs == len(JOBS)
+
+
+def test_nothing_is_written_unless_a_file_is_named(log_file, tmp_path):
+    fit_waits(log_file, None, Listener())
+    assert [path.name for path in tmp_path.iterdir()] == ["jobs.csv"]
+
+
+def test_jobs_that_are_left_out_are_noted(log_file):
+    late = JOBS[0].submit_s - 60
+    log_file.write_text(log_file.read_text() + f"{JOBS[0].submit_s},{late},1,3600,gpu\n")
+    heard = Heard()
+    check_waits(log_file, heard)
+    assert [note.partition(":")[0] for note in heard.notes] == ["1 jobs left out"]
+
+
+def test_the_wait_of_a_kind_of_job_is_that_of_its_bin(log_file):
+    wait = expected_wait(WaitRequest(source=log_file, num_gpus=4, queue="gpu"), Listener())
+    assert wait.alike == fitted_waits(log_file, Listener()).of(size=4, queue="gpu")
+    assert wait.size_unit == "gpus"
+    assert 55 <= wait.alike.p50_s <= wait.alike.p90_s <= 75
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1.5, float("nan"), float("inf"), 1e30])
+def test_a_number_of_gpus_that_cannot_be_is_refused_before_anything_is_read(count):
+    with pytest.raises(InputError, match="num_gpus must be a whole number of at least 1"):
+        expected_wait(WaitRequest(source=Path("gone.csv"), num_gpus=cast("int", count)), Listener())

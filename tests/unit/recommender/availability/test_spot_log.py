@@ -2,8 +2,10 @@
 
 import gzip
 import json
+import statistics
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,9 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import InputError
+from advisor.core.values import Market
+from advisor.pricing.spot_odds import spot_odds, start_odds
 from advisor.site_files.fitted_files import load_history, write_history
 from advisor.site_files.spot_logs import ANY_MACHINE, read_spot_log
-from recommender.outcome.spot_history import Watched
+from recommender.outcome.spot_history import (
+    Stretch,
+    Watched,
+    joined,
+    start_with_history,
+    watched,
+    with_history,
+)
 
 LOG = """\
 time,event,machine,zone
@@ -182,3 +193,114 @@ def test_a_file_that_is_no_fit_is_refused_with_advice(tmp_path, change, fault):
     with pytest.raises(InputError, match=fault) as error:
         load_history(kept)
     assert "advisor spot fit LOG --out FILE" in str(error.value)
+
+
+STATES = st.lists(
+    st.tuples(st.floats(0.01, 100), st.sampled_from([True, False, None])), min_size=2, max_size=30
+).map(lambda pairs: [(sum(gap for gap, _ in pairs[: i + 1]), state) for i, (_, state) in enumerate(pairs)])
+
+
+def test_equal_states_are_one_stretch():
+    (stretches_joined,) = joined([(0.0, True), (1.0, True), (3.0, False), (4.0, None)])
+    assert stretches_joined == [
+        Stretch(start_h=0.0, hours=3.0, is_up=True),
+        Stretch(start_h=3.0, hours=1.0, is_up=False),
+    ]
+
+
+def test_nobody_watches_between_an_end_and_the_next_event():
+    watches = joined([(0.0, True), (2.0, None), (10.0, False), (11.0, True), (12.0, None)])
+    assert [len(watch) for watch in watches] == [1, 2]
+    assert sum(s.hours for watch in watches for s in watch) == pytest.approx(4.0)
+
+
+def test_one_event_alone_watches_nothing():
+    assert joined([(0.0, True)]) == []
+    assert joined([]) == []
+
+
+def test_a_state_of_no_time_is_no_stretch():
+    (stretches,) = joined([(0.0, True), (2.0, False), (2.0, True), (3.0, None)])
+    assert watched(stretches) == Watched(up_h=3.0, down_h=0.0, num_losses=0, num_outages=0)
+
+
+def test_sums_of_a_watch():
+    (stretches,) = joined([(0.0, False), (1.0, True), (5.0, False), (7.0, True), (8.0, None)])
+    stretches_joined = watched(stretches)
+    assert stretches_joined == Watched(up_h=5.0, down_h=3.0, num_losses=1, num_outages=2)
+    assert stretches_joined.share_down == pytest.approx(3 / 8)
+    assert stretches_joined + stretches_joined == Watched(up_h=10.0, down_h=6.0, num_losses=2, num_outages=4)
+
+
+@given(STATES)
+def test_no_hour_is_lost_or_counted_twice(states):
+    gaps = pairwise(states)
+    expected = sum(end - start for (start, state), (end, _) in gaps if state is not None)
+    sums = [watched(stretches) for stretches in joined(states)]
+    assert sum(s.up_h + s.down_h for s in sums) == pytest.approx(expected)
+    for one in sums:
+        assert abs(one.num_losses - one.num_outages) <= 1
+
+
+def test_a_machine_cannot_be_away_for_less_than_no_time():
+    with pytest.raises(InputError, match="down_h"):
+        Watched(down_h=-1.0)
+
+
+CLASS = spot_odds("V100-SXM-16GB", 1)
+WAIT = start_odds("V100-SXM-16GB", 1, Market.SPOT).wait_s
+SEEN = st.builds(
+    lambda up, down, losses: Watched(up_h=up, down_h=down, num_losses=losses, num_outages=losses),
+    st.floats(0.1, 1e5),
+    st.floats(0, 1e4),
+    st.integers(0, 1000),
+)
+
+
+def test_a_long_log_is_believed():
+    seen = Watched(up_h=1e5, down_h=1e5, num_losses=50_000, num_outages=50_000)
+    odds = with_history(CLASS, seen)
+    assert odds.preemptions_per_h == pytest.approx(0.5, rel=0.02)
+    assert odds.outage_h == pytest.approx(2.0, rel=0.15)
+    start = start_with_history(WAIT, CLASS, seen)
+    assert start.p_at_once == pytest.approx(0.5, abs=0.01)
+    # A moment within outages of 2 hours on average is (1 + their dispersion) hours before the end of its own.
+    shares = [(i + 0.5) / 100_000 for i in range(50_000)]
+    later_s = statistics.fmean(start.after_s(share) - start.at_once_s for share in shares)
+    assert later_s / 3600 == pytest.approx(1 + CLASS.dispersion_down, rel=0.15)
+
+
+def test_a_log_of_an_hour_changes_little():
+    odds = with_history(CLASS, Watched(up_h=1.0))
+    assert odds.preemptions_per_h == pytest.approx(CLASS.preemptions_per_h, rel=0.25)
+    assert odds.outage_h == CLASS.outage_h
+    assert start_with_history(WAIT, CLASS, Watched(up_h=1.0)).p_at_once == pytest.approx(
+        WAIT.p_at_once, abs=0.1
+    )
+
+
+@given(SEEN)
+def test_the_corrected_rate_lies_between_class_and_log_and_is_no_less_sure(seen):
+    odds = with_history(CLASS, seen)
+    logged = (seen.num_losses + 0.5) / seen.up_h
+    low, high = sorted([logged, CLASS.preemptions_per_h])
+    assert low * (1 - 1e-9) <= odds.preemptions_per_h <= high * (1 + 1e-9)
+    assert CLASS.drift_rate <= odds.sigma_rate <= (CLASS.sigma_rate**2 + CLASS.drift_rate**2) ** 0.5
+
+
+@given(SEEN)
+def test_a_start_never_waits_for_nothing(seen):
+    odds = start_with_history(WAIT, CLASS, seen)
+    assert 0 < odds.p_at_once < 1
+    assert 0 < odds.p50 <= odds.p90
+
+
+@given(SEEN, st.floats(1.1, 10))
+def test_more_preemptions_in_a_log_never_make_a_machine_surer(seen, factor):
+    more = Watched(
+        up_h=seen.up_h,
+        down_h=seen.down_h,
+        num_losses=int(seen.num_losses * factor) + 1,
+        num_outages=seen.num_outages,
+    )
+    assert with_history(CLASS, more).preemptions_per_h >= with_history(CLASS, seen).preemptions_per_h

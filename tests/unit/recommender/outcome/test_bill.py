@@ -1,13 +1,19 @@
 """The bill in figures by hand: what time is billed, and under which name each dollar stands."""
 
+import itertools
+import math
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from advisor.core.values import Market, Plan
+from advisor.core.values import EmpiricalWait, Interval, Market, Plan, Quantiles, StartWait
 from recommender.outcome.bill import billed_time_s, breakdown_usd, cost_usd
-from tests.builders import HOUR_S, make_plan
+from recommender.outcome.draws import NUM_DRAWS, Z90, log_normal, make_draws, quantiles_of_rows, waits
+from tests.builders import HOUR_S, make_plan, quantiles_of
 
 
 def billed(run_s: float, minimum_s: float = 0.0, step_s: float = 0.0) -> float:
@@ -125,3 +131,139 @@ def test_a_hopeless_run_is_named_and_not_undefined():
     assert breakdown["preemptions"] == float("inf")
     assert breakdown == breakdown_usd(plan, float("inf"), 900.0, float("nan"))
     assert not any(usd != usd for usd in breakdown.values())
+
+
+FIELDS = ("prediction", "wait", "preemption_rate", "reacquire", "preemption", "price")
+
+
+@pytest.fixture(scope="module")
+def draws():
+    return make_draws(np.random.default_rng(0))
+
+
+def test_every_field_holds_the_same_strata(draws):
+    expected = [NormalDist().inv_cdf(i / 1000) for i in range(1, 1000)]
+    for name in FIELDS:
+        assert np.sort(getattr(draws, name)) == pytest.approx(expected)
+
+
+def test_no_two_fields_share_their_luck(draws):
+    for one, other in itertools.combinations(FIELDS, 2):
+        correlation = np.corrcoef(getattr(draws, one), getattr(draws, other))[0, 1]
+        assert abs(correlation) < 0.15, (one, other)
+
+
+def test_the_same_seed_gives_the_same_draws(draws):
+    again, other = make_draws(np.random.default_rng(0)), make_draws(np.random.default_rng(1))
+    for name in FIELDS:
+        assert np.array_equal(getattr(draws, name), getattr(again, name))
+    assert not np.array_equal(draws.wait, other.wait)
+
+
+def test_a_log_normal_keeps_all_three_quantiles(draws):
+    ordered = np.sort(log_normal(Interval(p10=1.0, p50=2.0, p90=10.0), draws.prediction))
+    # Weibull: the quantile p of n = 999 draws is the one at 1000 p - 1.
+    assert (ordered[99], ordered[499], ordered[899]) == pytest.approx((1.0, 2.0, 10.0))
+
+
+def test_a_log_normal_without_spread_is_a_number(draws):
+    assert np.unique(log_normal(Interval(p10=3.0, p50=3.0, p90=3.0), draws.wait)) == pytest.approx([3.0])
+
+
+def test_a_log_normal_at_two_sigma():
+    # Above the median: sigma = ln(4) / 1.2816, so z = 2 x 1.2816 gives 4 squared.
+    values = log_normal(Interval(p10=0.5, p50=1.0, p90=4.0), np.array([-2 * Z90, 0.0, 2 * Z90]))
+    assert values == pytest.approx([0.25, 1.0, 16.0])
+
+
+def test_waits_of_a_second_are_log_normal_on_both_sides():
+    z = np.array([-Z90, 0.0, Z90])
+    assert waits(Quantiles(p50=1.0, p90=3.0), z) == pytest.approx([1 / 3, 1.0, 3.0])
+    assert waits(Quantiles(p50=600.0, p90=1200.0), z) == pytest.approx([300.0, 600.0, 1200.0])
+
+
+def test_waits_below_a_second_are_none_for_half_of_the_runs():
+    z = np.array([-3.0, -Z90, 0.0, Z90, 2 * Z90])
+    assert waits(Quantiles(p50=0.0, p90=60.0), z) == pytest.approx([0, 0, 0, 60.0, 120.0])
+
+
+def test_no_wait_is_no_wait(draws):
+    assert not waits(Quantiles(p50=0.0, p90=0.0), draws.wait).any()
+
+
+WAIT = StartWait.of(p_at_once=0.6, at_once_s=60.0, later_p50_s=3600.0, later_p90_s=36_000.0)
+
+
+def test_starts_are_at_once_or_wait_with_both_quantiles(draws):
+    seconds = waits(WAIT, draws.wait)
+    later = np.sort(seconds[seconds > 60.0]) - 60.0
+    assert np.mean(seconds == 60.0) == pytest.approx(0.6, abs=0.002)
+    assert later[len(later) // 2] == pytest.approx(3600.0, rel=0.02)
+    assert later[int(0.9 * len(later))] == pytest.approx(36_000.0, rel=0.05)
+
+
+def test_the_quantiles_of_a_start_are_those_of_its_draws(draws):
+    quantiles = quantiles_of(waits(WAIT, draws.wait))
+    assert (quantiles.p50, quantiles.p90) == (pytest.approx(WAIT.p50), pytest.approx(WAIT.p90))
+
+
+@given(st.floats(0.05, 0.95), st.floats(0.01, 0.9), st.floats(1, 1e5), st.floats(1.01, 100))
+def test_rarer_machines_never_come_sooner(p_at_once, share, later_p50_s, factor):
+    tail = {"at_once_s": 60.0, "later_p50_s": later_p50_s, "later_p90_s": later_p50_s * factor}
+    often = StartWait.of(p_at_once=p_at_once, **tail)
+    rarely = StartWait.of(p_at_once=p_at_once * share, **tail)
+    z = np.linspace(-3, 3, 25)
+    assert (waits(rarely, z) >= waits(often, z) * (1 - 1e-12)).all()
+    assert often.p50 <= often.p90
+    assert 60.0 <= often.p50 <= rarely.p50
+
+
+def test_a_wait_of_a_log_is_drawn_from_all_its_quantiles():
+    """A fifth of the jobs do not wait, one in a hundred for a day: no log-normal has both."""
+    wait = EmpiricalWait(
+        p50=60.0, p90=600.0, levels=(0.2, 0.5, 0.9, 0.99), waits_s=(0.0, 60.0, 600.0, 86400.0)
+    )
+    drawn = waits(wait, make_draws(np.random.default_rng(0)).wait)
+    assert np.mean(drawn == 0) == pytest.approx(0.2, abs=0.002)
+    (quantiles,) = quantiles_of_rows(drawn[None, :])
+    assert (quantiles.p50, quantiles.p90) == pytest.approx((60, 600))
+    assert np.mean(drawn >= 86399.9) == pytest.approx(0.01, abs=0.001)
+
+
+def test_quantiles_are_weibulls():
+    # Nine values: the median is the fifth, p90 the ninth; the order does not matter.
+    quantiles = quantiles_of(np.array([9.0, 1, 8, 2, 7, 3, 6, 4, 5]))
+    assert quantiles == Quantiles(p50=5.0, p90=9.0)
+
+
+def test_quantiles_between_two_draws_are_interpolated():
+    # Four values: the median lies at 1.5, halfway between the second and the third.
+    quantiles = quantiles_of(np.array([10.0, 20.0, 40.0, 80.0]))
+    assert quantiles.p50 == pytest.approx(30.0)
+    assert quantiles.p90 == 80.0
+
+
+def test_quantiles_of_one_value_are_that_value():
+    assert quantiles_of(np.array([7.0])) == Quantiles(p50=7.0, p90=7.0)
+
+
+@pytest.mark.parametrize(
+    ("num_infinite", "finite"),
+    [
+        (0, (True, True)),
+        (99, (True, True)),
+        (100, (True, False)),
+        (499, (True, False)),
+        (500, (False, False)),
+    ],
+)
+def test_a_quantile_is_infinite_where_its_draw_is(num_infinite, finite):
+    values = np.ones(NUM_DRAWS)
+    values[:num_infinite] = math.inf
+    quantiles = quantiles_of(values)
+    assert (math.isfinite(quantiles.p50), math.isfinite(quantiles.p90)) == finite
+    assert not math.isnan(quantiles.p90)
+
+
+def test_quantiles_of_nothing_but_infinity_are_infinite():
+    assert quantiles_of(np.full(4, math.inf)) == Quantiles(p50=math.inf, p90=math.inf)

@@ -107,15 +107,6 @@ def test_quantiles_of_time_and_cost_follow_the_iteration_time():
     assert (option.cost_usd.p50, option.cost_usd.p90) == (pytest.approx(0.1), pytest.approx(0.2))
 
 
-def test_disks_and_egress_are_on_the_bill():
-    # 1 h of training and 15 min of start-up at 4 dollars, disks at 8 cents an hour, 3 dollars of egress.
-    plan = builders.make_plan("X", 4.0, startup_s=900.0, storage_usd_per_h=0.08, egress_usd=3.0)
-    option = option_of(plan, job=builders.make_job(iterations=36_000))
-    assert option.cost_usd.p50 == pytest.approx(5.0 + 0.1 + 3.0)
-    assert option.cost_breakdown_usd["storage"] == pytest.approx(0.1)
-    assert option.cost_breakdown_usd["data transfer"] == 3.0
-
-
 def test_a_budget_counts_disks_and_egress():
     job = builders.make_job(iterations=36_000, budget_usd=4.5)
     assert option_of(builders.make_plan("X", 4.0), job=job).feasible
@@ -131,20 +122,6 @@ def test_time_is_billed_in_whole_steps():
     assert longer.cost_usd.p50 == pytest.approx(8.0)
     assert longer.cost_breakdown_usd["billing step"] == pytest.approx(8.0 - 4.0 * 3606 / 3600)
     assert longer.time_s.p50 == pytest.approx(3606)
-
-
-def test_disks_are_kept_while_a_spot_machine_is_away():
-    plan = builders.make_plan("X", 0.0, market=values.Market.SPOT, storage_usd_per_h=1.0)
-    option = option_of(plan, terms=SpotTerms(preemptions_per_h=1.0, reacquire_h=10.0))
-    assert option.cost_usd.p50 == pytest.approx(option.time_s.p50 / builders.HOUR_S, rel=1e-6)
-    assert option.cost_breakdown_usd["storage"] == pytest.approx(100_000 * 0.1 / builders.HOUR_S)
-    assert option.cost_breakdown_usd["preemptions"] > option.cost_breakdown_usd["storage"]
-
-
-def test_moving_the_data_is_a_line_of_its_own():
-    option = option_of(builders.make_plan("X", 4.0, startup_s=900.0, download_s=600.0, transfer_usd=6.0))
-    lines = option.cost_breakdown_usd
-    assert lines == pytest.approx({"training": lines["training"], "start-up": 1.0, "moving the data": 6.0})
 
 
 def codes_of(option: values.Option) -> set[object]:
@@ -206,25 +183,6 @@ def test_without_preemptions_spot_costs_its_work_and_checkpoints():
     assert "billing minimum" not in option.cost_breakdown_usd
 
 
-def test_dearer_hours_are_a_line_of_their_own_beside_preemptions():
-    job = builders.make_job(iterations=36_000)
-    steady = option_of(
-        builders.make_plan("X", 6.0, market=values.Market.SPOT), iteration=WIDE, job=job, terms=CALM
-    )
-    option = option_of(
-        builders.make_plan("X", 6.0, market=values.Market.SPOT, price=builders.make_price(6.0, 18.0)),
-        iteration=WIDE,
-        job=job,
-        terms=CALM,
-    )
-    parts = option.cost_breakdown_usd
-    assert "price rise" not in steady.cost_breakdown_usd
-    assert parts["price rise"] == pytest.approx(option.cost_usd.p50 - steady.cost_usd.p50)
-    assert parts["price rise"] > 1.0
-    assert parts["preemptions"] == pytest.approx(steady.cost_breakdown_usd["preemptions"])
-    assert sum(parts.values()) == pytest.approx(option.cost_usd.p50)
-
-
 def test_a_preempted_machine_is_not_billed_while_it_is_away():
     plan = builders.make_plan("X", 1.0, market=values.Market.SPOT)
     soon = option_of(plan, terms=SpotTerms(preemptions_per_h=1.0, reacquire_h=0.1))
@@ -247,12 +205,6 @@ def test_how_long_a_machine_stays_away_is_uncertain():
     option = option_of(plan, job=job, terms=SpotTerms(reacquire_h=20.0))
     away = option.time_s.p90 / option.time_s.p50
     assert away > 2.0  # sigma 0.6 and 0.8 together: exp(1.28 x 1.0) = 3.6 of the time away
-
-
-def test_a_hopeless_spot_run_never_ends_and_has_no_price():
-    terms = SpotTerms(preemptions_per_h=10, checkpoint_interval_h=None)
-    option = option_of(builders.make_plan("X", 1.0, market=values.Market.SPOT), terms=terms)
-    assert option.time_s.p50 == option.cost_usd.p50 == float("inf")
 
 
 @pytest.mark.parametrize(

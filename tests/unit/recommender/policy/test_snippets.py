@@ -1,9 +1,27 @@
 """A table of snippets as people write them, and what is said of each."""
 
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
 import pytest
+import yaml
 
 from advisor.core.errors import PolicyError
+from advisor.core.gpus import load_gpus
 from advisor.site_files.policy_files import ADVICE, MOST_FAULTS, check_policies, read_policies
+from recommender.policy.model import (
+    LOCKABLE,
+    SECTIONS,
+    PolicyFile,
+    checked_glob,
+    gpu_members,
+    json_schema,
+    matches,
+    may_overlap,
+)
 from tests.unit.recommender.policy.files import HEADS, write
 
 # Project-layer bodies from line 4 on: all rules there are in force, as text.
@@ -212,3 +230,150 @@ def test_a_byte_order_mark_is_no_fault(tmp_path):
     path = tmp_path / "x.yaml"
     path.write_text("\ufeff" + HEADS["org"], encoding="utf-8")
     assert read_policies([path]).sources[0].content.name == "org"
+
+
+@pytest.mark.parametrize(
+    ("glob", "name", "expected"),
+    [
+        ("us-*", "us-east-1", True),
+        ("US-*", "us-east-1", True),
+        ("us-*", "US-EAST-1", True),
+        ("us", "us-east-1", False),
+        ("us-east-?", "us-east-1", True),
+        ("us-east-?", "us-east-10", False),
+        ("*", "anything", True),
+        ("p4d.*", "p4d.24xlarge", True),
+        ("p4d.*", "p4dx24xlarge", False),
+    ],
+)
+def test_globs(glob, name, expected):
+    assert matches(glob, name) is expected
+
+
+@pytest.mark.parametrize("text", ["us-[ew]*", "{us,eu}", "!us", "a,b", "a;b", "a|b", "", " ", "x" * 101])
+def test_what_means_something_elsewhere_is_refused(text):
+    with pytest.raises(ValueError, match="one name an entry"):
+        checked_glob(text)
+
+
+@pytest.mark.parametrize(
+    ("glob", "members"),
+    [
+        ("A100-80GB", {"A100-PCIE-80GB", "A100-SXM-80GB"}),
+        ("a100-sxm*", {"A100-SXM-40GB", "A100-SXM-80GB"}),
+        ("NVIDIA A100-SXM4-80GB", {"A100-SXM-80GB"}),
+        ("nvidia-tesla-a100", {"A100-SXM-40GB"}),
+        ("A100-80G?", {"A100-PCIE-80GB", "A100-SXM-80GB"}),
+        ("l4", {"L4"}),
+    ],
+)
+def test_gpus(glob, members):
+    assert set(gpu_members(glob)) == members
+
+
+def test_a_name_is_no_prefix_and_the_star_is_all():
+    assert "L40S" not in gpu_members("L40")
+    assert set(gpu_members("*")) == set(load_gpus())
+
+
+@pytest.mark.parametrize(("glob", "words"), [("A1000", "Did you mean"), ("Z9*", "no GPU of the catalog")])
+def test_unknown_gpus(glob, words):
+    with pytest.raises(ValueError, match=words):
+        gpu_members(glob)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("", "", True),
+        ("*", "", True),
+        ("?", "", False),
+        ("a*", "*b", True),
+        ("a*c", "ab", False),
+        ("a?c", "abc", True),
+        ("A*", "a", True),
+        ("*-east-*", "us-*-1", True),
+        ("*a", "*b", False),
+        ("*" * 50 + "a", "*" * 50 + "b", False),
+    ],
+)
+def test_overlap(left, right, expected):
+    assert may_overlap(left, right) is expected
+    assert may_overlap(right, left) is expected
+
+
+ROOT = Path(__file__).resolve().parents[4]
+EXAMPLES = sorted((ROOT / "examples" / "policies").glob("*.yaml"))
+# The schema knows no GPUs, no markets, no layers below, and YAML's own rules come before it.
+BEYOND_THE_SCHEMA = {
+    "unknown GPU", "a glob of no GPU", "unknown market", "a lock with nobody below", "a wait of nothing",
+    "two names in one", "braces", "brackets", "not", "a blank name", "without end",
+    "a rate without end", "not a number",
+    "beyond a float", "a name that paints the terminal", "a role that rings",
+}  # fmt: skip
+
+
+def is_valid(document: Any) -> bool:
+    return jsonschema.Draft202012Validator(json_schema()).is_valid(document)
+
+
+def block() -> str:
+    """The example of the documentation."""
+    return re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "policy.md").read_text(), flags=re.DOTALL)[0]
+
+
+def test_the_schema_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_schema_takes_good_snippets(name):
+    assert is_valid(yaml.safe_load(HEADS["project"] + GOOD[name][0]))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, (_, line, _) in BAD.items() if line and n not in BEYOND_THE_SCHEMA]
+)
+def test_the_schema_refuses_bad_snippets(name):
+    assert not is_valid(yaml.safe_load(HEADS["project"] + BAD[name][0]))
+
+
+def test_the_schema_describes_every_key():
+    schema = json.loads(json.dumps(json_schema()))
+    sections = [schema, *schema["$defs"].values()]
+    keys = [value for section in sections for value in section.get("properties", {}).values()]
+    assert len(keys) > 30
+    assert all(key.get("description") for key in keys)
+    assert '"title"' not in json.dumps(schema)
+    assert '"null"' not in json.dumps(schema)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_are_valid(path):
+    assert read_policies([path]).rules
+    assert is_valid(yaml.safe_load(path.read_text()))
+
+
+def test_there_are_three_kinds_of_teams_and_the_bank_has_layers():
+    names = {path.stem for path in EXAMPLES}
+    assert names == {"startup", "university-lab", "bank", "bank-fraud-team"}
+    policy = read_policies([path for path in EXAMPLES if path.stem.startswith("bank")])
+    assert (policy.pick, len(policy.sources), len(policy.overruled)) == ("fastest", 2, 2)
+
+
+def test_the_documented_example_is_valid_and_shows_every_key(tmp_path):
+    path = tmp_path / "documented.yaml"
+    path.write_text(block())
+    assert read_policies([path]).rules
+    document = yaml.safe_load(block())
+    assert is_valid(document)
+    assert set(document) == set(PolicyFile.model_fields)
+    for section in ("allow", "limits", "spot", "objective", "runs"):
+        assert set(document[section]) == set(SECTIONS[section].model_fields), section
+    for name in ("wait_p50_under", "cheapest", "fastest", "safest", "organisation", "project"):
+        assert name in (ROOT / "docs" / "policy.md").read_text()
+
+
+def test_keys_that_can_be_locked():
+    assert {"limits", "limits.usd_per_job", "deny.regions", "spot", "prefer", "approval"} <= set(LOCKABLE)
+    assert not {"version", "layer", "name", "lock", "prefer.tier"} & set(LOCKABLE)

@@ -1,16 +1,40 @@
 """Named picks, risk as a third axis, and what an hour is worth."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from advisor.core import values
 from advisor.core.errors import InputError
+from advisor.core.findings.about_answers import (
+    BestOfTotal,
+    Cheapest,
+    ObjectiveOfPolicy,
+    SummaryChoice,
+    SummaryDoubt,
+)
+from advisor.core.findings.about_estimates import EditScript
+from advisor.core.values import Job, Market, Merit, Pick, PickName, Tier
 from advisor.report.words import sentence
-from recommender.ranking.choice import risk_key, safest
+from recommender.ranking.choice import (
+    best_of,
+    cheapest,
+    fastest,
+    picked_by,
+    picks_of,
+    recommended_of,
+    risk_key,
+    safest,
+    shortlist,
+)
+from recommender.ranking.frontier import frontier
+from recommender.ranking.value import Worth
+from recommender.ranking.what_tips import summary_of
 from tests.builders import HOUR_S, make_estimate, make_gpu, make_job, make_plan, make_trace
-from tests.findings import said
-from tests.recommending import recommend
+from tests.findings import quoted, said
+from tests.recommendations import guessed, make_option
+from tests.recommending import make_script, recommend
 
 
 def answer(
@@ -54,12 +78,6 @@ def test_each_pick_has_its_plan_and_its_reason():
     assert (
         sentence(by_name[values.PickName.SAFEST].reason) == "is not preempted, the least cost at p90: $10.00"
     )
-
-
-def test_the_recommended_is_the_best_value():
-    recommendation = answer(FAST, VALUE, CHEAP)
-    assert recommendation.recommended == picks(recommendation)[values.PickName.BEST_VALUE].plan_id
-    assert recommendation.rule == picks(recommendation)[values.PickName.BEST_VALUE].reason
 
 
 @pytest.mark.parametrize("name", values.PickName)
@@ -218,3 +236,130 @@ def test_an_unknown_wait_is_compared_all_the_same():
     job = make_job(iterations=1000, value_of_time_usd_per_h=3.0)
     recommendation = answer(VALUE, (replace(QUEUED, wait_s=None), 7.2), job=job)
     assert "the wait is unknown" in reasons(recommendation, "LAB")
+
+
+@pytest.mark.parametrize(("tier", "is_rented"), [(Tier.CLOUD, True), (Tier.LOCAL, False)])
+def test_what_is_rented_is_said_to_be(tier, is_rented):
+    option = replace(
+        make_option("L4", 1.0, 1.0), plan=make_plan("L4", None if tier is Tier.LOCAL else 2.0, tier=tier)
+    )
+    choice, cost, doubt = summary_of([option], option, Job(epochs=1), [], script=make_script())
+    assert (type(choice), choice.facts["is_rented"]) == (SummaryChoice, is_rented)
+    assert cost.facts["is_cost_known"] is is_rented
+    assert isinstance(doubt, SummaryDoubt)
+
+
+@pytest.mark.parametrize(
+    ("points", "kept"),
+    [
+        ([], []),
+        ([(1, 1)], [0]),
+        ([(2, 2), (1, 1)], [1]),
+        ([(1, 2), (1, 1)], [1]),  # equally fast: the cheaper
+        ([(2, 1), (1, 1)], [1]),  # equally cheap: the faster
+        ([(1, 1), (1, 1)], [0, 1]),
+        ([(3, 1), (2, 2), (1, 3)], [2, 1, 0]),
+        ([(1, math.inf), (math.inf, 1)], []),
+        ([(math.nan, 1), (1, 1)], [1]),
+        ([(0, 0), (1, 0), (0, 1)], [0]),
+    ],
+)
+def test_the_frontier_by_time(points, kept):
+    assert frontier(points) == kept
+
+
+def test_equal_points_stay_in_the_order_given():
+    assert frontier([(2, 1), (1, 2), (2, 1), (1, 2)]) == [1, 3, 0, 2]
+
+
+BEST = make_option("L40S", hours=4.0, usd=20.0)
+
+
+@pytest.mark.parametrize(
+    ("hours", "usd", "is_shown"),
+    [(5.0, 25.0, False), (4.0, 20.0, False), (5.0, 19.0, True), (3.0, 25.0, True)],
+)
+def test_work_that_brings_neither_time_nor_money_is_not_shown(hours, usd, is_shown):
+    changes = (EditScript(what="wrap-in-ddp"),)
+    other = make_option("H100-SXM-80GB", hours=hours, usd=usd, script_changes=changes)
+    rows = shortlist(
+        [BEST, other], (), make_job(epochs=1.0), best_id=BEST.plan.id, as_it_is=BEST, with_work=other
+    )
+    assert [Merit.WITH_WORK in row.merits for row in rows] == [False] + [True] * is_shown
+
+
+@pytest.mark.parametrize(
+    ("best", "other", "is_shown"),
+    [(0.90, 0.99, True), (0.99, 0.99, False), (0.985, 0.99, False), (None, None, False)],
+)
+def test_a_safest_row_is_safer(best, other, is_shown):
+    first = make_option("L40S", hours=4.0, usd=20.0, p_within_budget=best)
+    second = make_option("A10G", hours=9.0, usd=25.0, p_within_budget=other)
+    picks = [Pick(name=PickName.SAFEST, plan_id=second.plan.id, reason=quoted("why"))]
+    job = make_job(epochs=1.0, budget_usd=30.0)
+    rows = shortlist([first, second], picks, job, best_id=first.plan.id, as_it_is=first)
+    assert (Merit.SAFEST in [merit for row in rows for merit in row.merits]) == is_shown
+
+
+A, B, C = make_option("A", 5.0, 10.0), make_option("B", 4.0, 20.0), make_option("C", 1.0, 68.0)
+JOB = make_job()
+
+
+def test_cheapest_and_fastest_go_by_the_medians():
+    assert cheapest([C, B, A], Worth()) is A
+    assert fastest([A, B, C]) is C
+
+
+def test_of_equals_the_other_figure_decides_then_the_risk():
+    dearer, slower = make_option("D", 1.0, 70.0), make_option("E", 6.0, 10.0)
+    assert fastest([dearer, C]) is C
+    assert cheapest([slower, A], Worth()) is A
+    spot = make_option("0", 5.0, 10.0, plan=make_plan("0", market=Market.SPOT))
+    assert cheapest([spot, A], Worth()) is A
+    assert fastest([spot, A]) is A
+
+
+def test_a_price_that_nobody_quoted_is_the_cheapest_at_its_p90_or_not_at_all():
+    guess = make_option("G", 5.0, 5.0)
+    assert cheapest([A, guess], Worth()) is guess
+    for p90_usd, best in ((12.0, "A"), (9.0, "G")):
+        assert cheapest([A, guessed(guess, p90_usd)], Worth()).plan.id == best
+
+
+@pytest.mark.parametrize(("p90_usd", "is_told"), [(12.0, True), (9.0, False)])
+def test_a_guess_that_would_read_as_cheaper_is_told(p90_usd, is_told):
+    options = [A, guessed(make_option("G", 5.0, 5.0), p90_usd)]
+    reason = next(pick.reason for pick in picks_of(options, JOB) if pick.name is PickName.CHEAPEST)
+    assert ("was never quoted counts at its p90" in sentence(reason)) is is_told
+
+
+@pytest.mark.parametrize("name", PickName)
+def test_the_one_to_take_is_the_pick_that_was_asked_for(name):
+    options, job = [A, B, C], make_job(pick=name)
+    picks = picks_of(options, job)
+    plan_id, rule = recommended_of(picks, job)
+    assert plan_id == best_of(options, job).plan.id == picked_by(name, options, JOB).plan.id
+    assert isinstance(rule, ObjectiveOfPolicy)
+    assert [pick.name for pick in picks] == list(PickName)
+
+
+def test_without_a_wish_it_is_the_best_value():
+    plan_id, rule = recommended_of(picks_of([A, B, C], JOB), JOB)
+    assert (plan_id, type(rule)) == ("A", BestOfTotal)
+    assert best_of([A, B, C], JOB) is A
+
+
+def test_the_cheapest_counts_work_on_the_script():
+    wrapped = make_option("D", 2.0, 8.0, script_changes=(EditScript(what="wrap-in-ddp"),))
+    assert cheapest([A, wrapped], Worth()) is A
+    assert cheapest([A, wrapped], Worth(change_usd=1.0)) is wrapped
+    reason = next(pick.reason for pick in picks_of([A, wrapped], JOB) if pick.name is PickName.CHEAPEST)
+    assert sentence(reason) == "the least median cost, work on the script counted"
+
+
+def test_where_an_hour_is_worth_nothing_the_cheapest_is_the_one_to_take():
+    job = make_job(value_of_time_usd_per_h=0.0)
+    assert best_of([A, B, C], job) is A
+    never = replace(A, expected=replace(A.expected, time_s=math.inf))
+    assert best_of([never, B], job) is never
+    assert recommended_of(picks_of([A, B, C], job), job)[1].code == Cheapest.code

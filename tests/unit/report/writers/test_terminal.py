@@ -1,6 +1,9 @@
 """A document in a terminal: what stands where, what gives way, and that nothing is wider than it may be."""
 
+import csv
 import io
+import json
+import math
 from contextlib import redirect_stdout
 from dataclasses import replace
 
@@ -12,6 +15,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from advisor.core.values import Quantiles
 from advisor.report.document import (
     BLANK,
     COUNT,
@@ -19,6 +23,7 @@ from advisor.report.document import (
     TEXT,
     USD,
     Axis,
+    Cell,
     Chart,
     Column,
     Fact,
@@ -31,10 +36,11 @@ from advisor.report.document import (
     Tone,
     columns,
 )
-from advisor.report.printing import Format, print_document
-from advisor.report.writers.terminal import Screen, TableLayout, column_widths
-from advisor.report.writers.text_formats import row_texts
-from tests.unit.report.printed import of, on_screen
+from advisor.report.printing import Format, print_document, text_of
+from advisor.report.writers.terminal import Screen, TableLayout, column_widths, least_widths
+from advisor.report.writers.text_formats import SCHEMA_VERSION, row_texts, to_csv, to_json, to_markdown
+from tests.unit.report.printed import of, on_screen, table
+from tests.unit.report.printed import table as text_table
 
 NARROW = Lines(("one line",))
 
@@ -235,3 +241,159 @@ def test_what_a_chart_calls_things_is_text():
 def test_columns_share_kind_and_wrapping():
     assert columns("a", "b", kind=USD, wraps=False) == (Column("a", USD, False), Column("b", USD, False))
     assert columns("a") == (Column("a", TEXT, True),)
+
+
+def widths(*columns: str, available: int, whole: str = "") -> list[int]:
+    kept = [str(i) in whole for i in range(len(columns))]
+    return column_widths([[text] for text in columns], available, kept_whole=kept)
+
+
+@pytest.mark.parametrize(
+    ("columns", "available", "expected"),
+    [
+        (("four", "two words"), 20, [4, 9]),
+        (("four", "two words"), 12, [4, 8]),
+        (("four", "two words"), 9, [4, 5]),
+        (("four", "two words"), 8, [4, 4]),
+        (("four", "two words"), 2, [1, 1]),
+        (("a\nlonger", "b"), 20, [6, 1]),
+        (("", ""), 20, [0, 0]),
+    ],
+)
+def test_widths_by_hand(columns, available, expected):
+    assert widths(*columns, available=available) == expected
+
+
+def test_what_must_not_break_keeps_its_line_until_the_others_have_nothing_left():
+    assert widths("two words", "two words", available=14, whole="0") == [9, 5]
+    assert widths("two words", "two words", available=11, whole="0") == [9, 2]
+    assert widths("two words", "two words", available=8, whole="0") == [7, 1]
+
+
+def test_a_column_gives_what_saves_lines_in_another():
+    where, first = "1 x RTX-PRO-6000-Server on-demand", "DDP and checkpoints"
+    kept = [False, False]
+    # Level, they would have 30 and 15, and both would break.
+    assert column_widths([["Where", where, "1 x T4"], ["First", "nothing", first]], 45, kept_whole=kept) in (
+        [26, 19],
+        [33, 12],
+    )
+    # What breaks in more rows has its room.
+    assert column_widths([["", where, where, ""], ["", "", "", first]], 45, kept_whole=kept)[0] == 33
+    assert column_widths([["", where, "", ""], ["", "", first, first]], 45, kept_whole=kept)[1] == 19
+
+
+WORDS_THAT_WRAP = st.lists(st.text("ab-", min_size=1, max_size=9), max_size=4).map(" ".join)
+TABLES = st.integers(1, 5).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.lists(WORDS_THAT_WRAP, min_size=1, max_size=3), min_size=n, max_size=n),
+        st.lists(st.booleans(), min_size=n, max_size=n),
+    )
+)
+
+
+@given(TABLES, st.integers(5, 120))
+def test_columns_fit_and_words_break_only_where_they_must(table, available):
+    columns, kept_whole = table
+    widths = column_widths(columns, available, kept_whole=kept_whole)
+    least = least_widths(columns, kept_whole=kept_whole)
+    needed = least_widths(columns, kept_whole=[True] * len(columns))
+    assert sum(widths) <= available
+    assert all(width <= most for width, most in zip(widths, needed, strict=True))
+    if sum(needed) <= available:
+        assert widths == needed
+    elif sum(least) <= available:
+        assert all(width >= word for width, word in zip(widths, least, strict=True))
+        assert sum(widths) == available
+
+
+@given(TABLES, st.integers(40, 120))
+def test_a_printed_table_is_as_wide_as_the_terminal_at_most(table, width):
+    columns = [column[:1] * 3 for column in table[0]]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    names = [f"c{i}" for i in range(len(columns))]
+    lines = on_screen(text_table(names, rows), width).splitlines()
+    assert max(map(len, lines)) <= width
+    shown = " ".join(lines).split()
+    least = least_widths([[name, *column] for name, column in zip(names, columns, strict=True)],
+                         kept_whole=[False] * len(names))  # fmt: skip
+    if sum(least) + 2 * len(names) <= width:
+        assert all(word in shown for column in columns for text in column for word in text.split())
+
+
+# Whatever shows as itself: tests/security has the rest.
+CELLS_OF_ROWS = st.text(st.characters(categories=["Ll", "Lu", "Nd", "P", "Sc", "Sm"]), max_size=12)
+RUNS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+
+
+def money(*cells: Cell) -> Table:
+    return Table(columns=(Column("Cost", USD),), rows=tuple(Row((cell,)) for cell in cells))
+
+
+@given(st.lists(st.lists(CELLS_OF_ROWS, min_size=2, max_size=2), max_size=5))
+def test_csv_reads_back(rows):
+    back = list(csv.reader(io.StringIO(to_csv(table(("a", "b"), rows)))))
+    assert back[0] == ["a", "b"]
+    for row, cells in zip(back[1:], rows, strict=True):
+        for read, cell in zip(row, cells, strict=True):
+            assert read in (cell, f"'{cell}")
+            # Numbers below zero stay numbers.
+            assert (read == cell) or cell.startswith(RUNS)
+            assert not read.startswith(RUNS) or read.startswith("-")
+
+
+def test_csv_cells_do_not_run_as_formulas_in_any_line_of_a_cell():
+    assert "'=1+1" in to_csv(table(("a",), [["=1+1"]]))
+    assert to_csv(of(money(("=1+1", "x")))) == 'Cost\n"\'=1+1\nx"'
+
+
+def test_markdown_escapes_pipes_and_keeps_a_cell_of_two_lines_in_one_row():
+    assert to_markdown(table(("a",), [["x|y"]])) == "| a |\n| --- |\n| x\\|y |"
+    assert to_markdown(of(money((1.5, "free")))).splitlines()[-1] == "| $1.50<br>free |"
+
+
+def test_cells_are_written_by_the_kind_of_their_column():
+    document = of(money(8.333, Quantiles(p50=1.0, p90=2.0), None, "unknown"))
+    assert to_csv(document).splitlines() == ["Cost", "$8.33", "$1.00 ($2.00)", '""', "unknown"]
+
+
+def test_json_has_a_version_first_and_no_infinities():
+    text = to_json({"a": math.inf, "b": [1.5, math.nan], "c": {"d": (1, None)}})
+    document = json.loads(text, parse_constant=lambda name: (_ for _ in ()).throw(ValueError(name)))
+    assert next(iter(document)) == "schema_version"
+    assert document == {"schema_version": SCHEMA_VERSION, "a": None, "b": [1.5, None], "c": {"d": [1, None]}}
+
+
+# --- Which part of a document a format takes ---------------------------------------------------------
+
+SHEET = Table(columns=(Column("usd"),), rows=(Row(("8.333",)),))
+NAMES = Lines(("*Hello*", "=1"))
+FULL = of(money(1.0), NAMES, Section("More", ("words",)), facts={"usd": 1.0}, sheet=SHEET)
+
+
+def test_formats_of_rows_take_rows_alone_and_json_the_facts():
+    assert text_of(FULL, Format.CSV) == "usd\n8.333"
+    assert text_of(FULL, Format.MARKDOWN) == "| Cost |\n| --- |\n| $1.00 |"
+    assert json.loads(text_of(FULL, Format.JSON)) == {"schema_version": SCHEMA_VERSION, "usd": 1.0}
+
+
+@pytest.mark.parametrize("output", [Format.CSV, Format.MARKDOWN])
+def test_a_sheet_stands_in_for_words_that_a_person_reads(output):
+    text = text_of(of(NAMES, sheet=SHEET), output)
+    assert "8.333" in text
+    assert "Hello" not in text
+
+
+def test_words_alone_are_text_and_no_markup():
+    assert text_of(of(NAMES), Format.MARKDOWN) == "\\*Hello\\*\n=1"
+    assert text_of(of(NAMES), Format.CSV) == "*Hello*\n=1"
+
+
+def test_two_tables_are_two_tables_of_markdown():
+    assert to_markdown(of(money(1.0), money(2.0))).count("| Cost |") == 2
+    assert to_csv(of(money(1.0), money(2.0))) == "Cost\n$1.00"
+
+
+@pytest.mark.parametrize("output", [Format.TABLE, Format.CSV, Format.MARKDOWN])
+def test_nothing_to_show_is_no_text(output):
+    assert text_of(of(), output) == ""
