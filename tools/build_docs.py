@@ -67,7 +67,7 @@ MAY_IN_WORDS = {
     ProjectMay.SWITCH_ON: "switch it on",
     ProjectMay.ADD: "add to it",
     ProjectMay.NARROW: "narrow it",
-    ProjectMay.NOTHING: "nothing",
+    ProjectMay.NOTHING: "",
 }
 SEVERITIES = {
     Severity.REMOVAL: "Why an option is not feasible.",
@@ -133,7 +133,8 @@ def settings_page() -> str:
         "a commented first file; `advisor config show` shows which layer won. The variable of",
         "`cloud.max_gpus` is `ADVISOR_CLOUD__MAX_GPUS`, read as YAML; the others follow the same rule.",
         "Durations carry a unit (`90m`, `12h`, `1d6h`). A relative path in a file counts from the file's",
-        "folder, one of a variable or flag from the working directory; `~` is your home.\n",
+        "folder, one of a variable or flag from the working directory; `~` is your home. An empty cell is no",
+        "default, and nothing that a project may do.\n",
         TRUST,
         "| setting | default | a project may | meaning |",
         "|---|---|---|---|",
@@ -171,7 +172,8 @@ def findings_page() -> str:
         for kind in finding_kinds():
             if kind.severity == severity:
                 facts = ", ".join(f"`{name}`" for name in kind.fact_names)
-                lines.append(f"- `{kind.code}`: {facts}" if facts else f"- `{kind.code}`")
+                text = f"- `{kind.code}`: {facts}" if facts else f"- `{kind.code}`"
+                lines.append(textwrap.fill(text, 110, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines) + "\n"
 
 
@@ -187,7 +189,7 @@ def _lower(sentence: str | None) -> str:
 
 def _default(value: object) -> str:
     if value is None:
-        return "none"
+        return ""
     if isinstance(value, tuple):
         return ", ".join(f"`{item}`" for item in value) or "none"
     return f"`{value}`"

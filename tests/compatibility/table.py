@@ -23,16 +23,25 @@ def page() -> str:
     passing = sum(row.fails is None for row in ROWS)
     parts = [_HEAD.format(passing=passing, all=len(ROWS))]
     for library in dict.fromkeys(row.library or "torch" for row in ROWS):
-        lines = [_line(row) for row in ROWS if (row.library or "torch") == library]
+        of_script: dict[str, list[str]] = {}
+        for row in (row for row in ROWS if (row.library or "torch") == library):
+            of_script.setdefault(_script(row), []).append(_how(row))
+        lines = [
+            script + (" or".join(way or " as it is" for way in ways) if len(ways) > 1 else ways[0])
+            for script, ways in of_script.items()
+        ]
         parts.append(f"\n## {library} {pinned_version(library)}\n\n" + "\n".join(lines) + "\n")
     return "".join(parts)
 
 
-def _line(row: Row) -> str:
-    path = row.path.relative_to(ROOT).as_posix()
+def _script(row: Row) -> str:
+    return f"- [{row.docstring()[0]}](../{row.path.relative_to(ROOT).as_posix()})"
+
+
+def _how(row: Row) -> str:
     given = "".join(f" `{text}`" for text in (*row.options, *row.arguments))
     fails = "" if row.fails is None else f" (does not hold: {row.fails})"
-    return f"- [{row.docstring()[0]}](../{path}){given}{fails}"
+    return f"{given}{fails}"
 
 
 def pinned_version(library: str) -> str:
