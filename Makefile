@@ -9,9 +9,9 @@ define PATIENTLY
 test -t 2 || { (s=0; while sleep 10 >/dev/null 2>&1; do s=$$((s + 10)); echo "    $$s s, and still at it"; done) & \
   trap "kill $$!" EXIT; };
 endef
-# Two more than there are cores: a test that starts a process or a server mostly waits for it.
+# Four more than there are cores: a test that starts a process or a server mostly waits for it.
 # make test WORKERS=0 runs all tests in one process.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 4)))
 # More for pytest: make test PYTEST_OPTIONS='-m "not slow"'
 PYTEST_OPTIONS ?=
 # One process collects the tests, and forks of it run them, file by file.

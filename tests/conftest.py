@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Generator
+from importlib.util import find_spec
 
 import pytest
 from botocore.client import ClientCreator
@@ -18,7 +19,7 @@ from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
 from tests import machine
 from tests.postgres import postgres_server, postgres_url
 from tests.slurm import PACKAGES, slurm
-from tests.warm import cold_children, warm_children, warm_folder
+from tests.warm import cold_children, start_server, warm_children, warm_folder
 
 __all__ = [
     "cold_children", "no_calibration", "postgres_server", "postgres_url", "slurm", "warm_children",
@@ -86,8 +87,14 @@ def _is_short(item: pytest.Item) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """What is collected lives to the end: who looks for garbage need not look through thousands of tests."""
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """What is collected lives to the end: who looks for garbage need not look through thousands of tests.
+
+    Meanwhile another core imports torch for the children of profiles, where the whole suite is run.
+    """
+    config = session.config
+    if config.getoption("--forks", 0) and config.args == config.getini("testpaths") and find_spec("torch"):
+        start_server()
     gc.disable()
     try:
         return (yield)

@@ -1,11 +1,9 @@
 """Pieces of code under the fake GPU, whose answers tests of several rooms judge."""
 
 import fcntl
-import importlib.util
 import json
 import os
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from advisor.profile.environment import child_environment
 from tests import machine
 from tests.unit.profile.probes import shards
+from tests.warm import PROBES
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +20,8 @@ ROOT = Path(__file__).parents[2]
 class Probes:
     """Replies by the probe's name. The first process of tests that asks for one has its whole shard run."""
 
-    def __init__(self, folder, stack):
+    def __init__(self, python, folder, stack):
+        self._python = python
         self._folder = folder
         self._stack = stack
         self._server = None
@@ -54,7 +54,7 @@ class Probes:
         assert self._server.stdout.readline() == "done\n", (self._folder / "said.txt").read_text()
 
     def _start(self):
-        command = [sys.executable, "-m", "tests.unit.profile.probe_server"]
+        command = [self._python, "-m", PROBES]
         # As a child of ours has it: nothing asks the network. And what would be compiled fails at once.
         # A file and no pipe, which a probe's own children could keep open for ever.
         with (self._folder / "said.txt").open("wb") as said:
@@ -68,11 +68,9 @@ class Probes:
 
 
 @pytest.fixture(scope="session")
-def probe_results(tmp_path_factory):
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("needs torch")
+def probe_results(warm_folder, tmp_path_factory):
     with ExitStack() as stack:
-        yield Probes(tmp_path_factory.mktemp("probes"), stack)
+        yield Probes(warm_folder / "bin" / "python", tmp_path_factory.mktemp("probes"), stack)
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ import fcntl
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ from advisor.profile.environment import child_environment
 from tests import machine
 
 _FOLDER = Path(__file__).parent
+# Runs pieces of code with torch, in a fork as well.
+PROBES = "tests.unit.profile.probe_server"
 # The server waits for many children at once by Linux's means.
 _CAN_SERVE = hasattr(os, "pidfd_open")
 
@@ -36,15 +39,12 @@ def settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def warm_folder():
-    """The virtual environment: the first process of tests that asks makes it for all of them."""
+    """The virtual environment, which is one for all processes of tests."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("needs torch")
-    folder = Path(machine.folder()) / "warm"
-    with Path(f"{folder}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            make_environment(folder)
-    return folder
+    folder = start_server()
+    with _locked(folder):
+        return folder
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,24 @@ def cold_children(monkeypatch):
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
 
 
-def make_environment(folder: Path) -> None:
+def start_server() -> Path:
+    """Its folder: the first process of tests that asks makes it, and need not wait for the server."""
+    folder = Path(machine.folder()) / "warm"
+    with _locked(folder) as lock:
+        if not folder.exists():
+            _make_environment(folder, lock)
+    return folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[int]:
+    """Alone, and with a server that listens: until then it holds the lock of who started it."""
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock.fileno()
+
+
+def _make_environment(folder: Path, lock: int) -> None:
     """A folder that looks like a virtual environment; its server runs as long as whoever keeps the folder."""
     sockets = str(folder / "any"), str(folder / "fake")
     python = folder / "bin" / "python"
@@ -72,15 +89,12 @@ def make_environment(folder: Path) -> None:
     # Where there is no server, the client finds other settings than none, and starts the real interpreter.
     settings = settings_of_python(environment) if _CAN_SERVE else None
     fake = ("fake",) if detect_devices() else ("fake", "auto")
-    known = f"REAL, SOCKETS, CHILD, SETTINGS, FAKE = {(sys.executable, sockets, str(CHILD), settings, fake)}"
-    python.write_text(f"#!{sys.executable} -IS\n{known}\n{client}")
+    known = (sys.executable, sockets, str(CHILD), PROBES, settings, fake)
+    names = "REAL, SOCKETS, CHILD, MODULE, SETTINGS, FAKE"
+    python.write_text(f"#!{sys.executable} -IS\n{names} = {known}\n{client}")
     python.chmod(0o755)
     if _CAN_SERVE:
         # No object of Popen: it would warn at the end that the server still runs, as it shall.
-        read, write = os.pipe()
         command = [sys.executable, str(_FOLDER / "server.py"), str(CHILD), machine.keeper(), *sockets]
-        files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, write, 1)]
+        files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), (os.POSIX_SPAWN_DUP2, lock, 1)]
         os.posix_spawn(sys.executable, command, environment, file_actions=files, setsid=True)
-        os.close(write)
-        with os.fdopen(read) as said:
-            assert said.readline() == said.readline() == "ready\n"

@@ -13,6 +13,7 @@ import io
 import json
 import multiprocessing.process
 import os
+import runpy
 import selectors
 import signal
 import socket
@@ -174,6 +175,9 @@ def run(child, request, files):
         tempfile.tempdir = None
         vars(multiprocessing.process)["ORIGINAL_DIR"] = request["folder"]
         sys.argv[:] = request["arguments"]
+        if sys.argv[0] == "-m":
+            sys.path.insert(0, request["folder"])
+            runpy.run_module(sys.argv[1], run_name="__main__")
         child.main()
     except BaseException:  # noqa: BLE001 - printed, as the interpreter would
         traceback.print_exc()
@@ -188,7 +192,8 @@ def listen(child, path, keeper):
         listener.listen()
         gc.collect()
         gc.freeze()
-        os.write(1, b"ready\n")
+        # Gives up the lock: both processes that hold it listen.
+        os.dup2(2, 1)
         Server(child, listener, keeper).serve()
 
 

@@ -96,8 +96,10 @@ def main():
     # What probes print goes where errors go: the pipe is for replies.
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    forked_warm = "torch" in sys.modules
     child = load(CHILD)
-    load_fake(child, libraries=())
+    if not forked_warm:
+        load_fake(child, libraries=())
     # A fork that looks for garbage among all that torch made would copy it.
     gc.collect()
     gc.freeze()
