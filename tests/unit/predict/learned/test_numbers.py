@@ -101,37 +101,93 @@ def test_padding_is_what_tiles_add():
     assert numbers[16:19] == (0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("op", [mm(8, 8, 8), addmm(8, 8, 8), bmm(2, 8, 8, 8), baddbmm(2, 8, 8, 8)])
-def test_products_with_missing_operands_are_unknown(op):
-    for count in range(len(op.inputs)):
-        assert shape_of(without(op, count)) is None
-    assert shape_of(without(op, outputs=0)) is not None
-    assert shape_of(replace(op, flops=0)) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "inputs"),
-    [
-        ("mm", [(0, 4), (4, 4)]),
-        ("mm", [(4, 4), (4, 0)]),
-        ("mm", [(4, 0), (0, 4)]),
-        ("mm", [(), ()]),
-        ("mm", [(4,), (4,)]),
-        ("mm", [(4, 4), ()]),
-        ("bmm", [(0, 4, 4), (0, 4, 4)]),
-        ("addmm", [(0,), (4, 4), (4, 4)]),
-        ("addmm", [(4,), (4, 4), (4, 0)]),
-        ("addmm", [(4,), (0, 4), (4, 4)]),
-        ("baddbmm", [(), (), ()]),
-    ],
-)
-def test_products_of_nothing_or_of_vectors_are_unknown(name, inputs):
-    assert shape_of(replace(make_call(name, inputs, [(4, 4)]), bytes=64)) is None
-
-
 SIZE_NAMES = ("batch", "c_in", "c_out", "pixels", "m", "k")
 CONVOLUTION = convolution(8, 16, 32, 14)
 PLAIN = dict(CONVOLUTION.attributes)
+PRODUCTS = (mm(8, 8, 8), addmm(8, 8, 8), bmm(2, 8, 8, 8), baddbmm(2, 8, 8, 8))
+
+
+def with_bytes(name: str, *shapes: tuple[int, ...], **attributes: object) -> Op:
+    """A call of these shapes, the last of them its result, that has work and bytes all the same."""
+    return replace(make_call(name, shapes[:-1], shapes[-1:], attributes), bytes=64)
+
+
+UNKNOWN = {
+    "operands-are-missing": [
+        *(without(op, count) for op in (*PRODUCTS, CONVOLUTION) for count in range(len(op.inputs))),
+        without(CONVOLUTION, outputs=0), without(add(4), 0),
+    ],
+    "no-work": [*(replace(op, flops=0) for op in (*PRODUCTS, CONVOLUTION)), replace(add(4), bytes=0)],
+    "products-of-nothing-or-vectors": [
+        with_bytes(name, *shapes, (4, 4))
+        for name, *shapes in (
+            ("mm", (0, 4), (4, 4)), ("mm", (4, 4), (4, 0)), ("mm", (4, 0), (0, 4)), ("mm", (), ()),
+            ("mm", (4,), (4,)), ("mm", (4, 4), ()), ("bmm", (0, 4, 4), (0, 4, 4)),
+            ("addmm", (0,), (4, 4), (4, 4)), ("addmm", (4,), (4, 4), (4, 0)),
+            ("addmm", (4,), (0, 4), (4, 4)), ("baddbmm", (), (), ()),
+        )
+    ],
+    "convolutions-that-were-not-measured": [
+        convolution(8, 16, 32, kernel=1), convolution(8, 16, 32, kernel=5),
+        convolution(8, 16, 32, stride=2), convolution(8, 16, 32, groups=2),
+        convolution(8, 16, 16, groups=16), convolution(8, 16, 32, is_backward=True),
+        replace(CONVOLUTION, name="aten::cudnn_convolution"),
+    ],
+    "odd-attributes": [
+        replace(CONVOLUTION, attributes=PLAIN | {name: value})
+        for name, values in {
+            "transposed": (True, None),
+            "dilation": ((2, 2), (1, 2), (1,), None),
+            "stride": ((2, 2), (1, 2), (0, 0), (1,), (), None),
+            "groups": (0, 64, None),
+        }.items()
+        for value in values
+    ],
+    "missing-attributes": [
+        replace(CONVOLUTION, attributes={key: value for key, value in PLAIN.items() if key != name})
+        for name in ("transposed", "dilation", "stride", "groups")
+    ],
+    "convolutions-of-other-dimensions-or-nothing": [
+        with_bytes("convolution", *shapes, **PLAIN)
+        for shapes in (
+            ((8, 16, 14), (32, 16, 3), (8, 32, 14)),
+            ((8, 16, 4, 14, 14), (32, 16, 3, 3, 3), (8, 32, 4, 14, 14)),
+            ((16, 14, 14), (32, 16, 3, 3), (32, 14, 14)),
+            ((8, 16, 14, 14), (32, 16, 3), (8, 32, 14, 14)),
+            ((8, 16, 14, 14), (32, 16, 3, 3), (8, 32)),
+            ((8, 16, 14, 14), (32, 16, 3, 3), ()),
+            ((8, 16, 14, 14), (), (8, 32, 14, 14)),
+            ((), (), ()),
+            ((0, 16, 14, 14), (32, 16, 3, 3), (0, 32, 14, 14)),
+            ((8, 16, 14, 14), (0, 16, 3, 3), (8, 0, 14, 14)),
+            ((8, 16, 14, 14), (32, 16, 3, 3), (8, 32, 0, 14)),
+        )
+    ],
+    "norms-of-no-size-or-dimension": [
+        softmax(8, 19, 512), softmax(-4, 4), softmax(1.5, 0.1),  # type: ignore[arg-type]
+        replace(softmax(8, 8), inputs=(TensorSpec(shape=("a",), dtype="float32"),)),  # type: ignore[arg-type]
+        make_call("native_layer_norm", [(2, 3), (30,)], [(2, 3)]),
+    ],
+    "normalised-emptiness": [
+        norm
+        for shape in ((0, 4), (4, 0), (0,))
+        for norm in (
+            replace(softmax(*shape), bytes=64), with_bytes("native_layer_norm", (4, 3), shape, (4, 3))
+        )
+    ],
+    "element-wise-on-nothing": [add(0), add(4, 0)],
+    "unknown-operators": [
+        replace(add(4), name=name)
+        for name in ("mylib::mm2", "aten::embedding", "aten::max_pool2d", "advisor::h2d_copy", "")
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "op", [pytest.param(op, id=f"{why}-{i}") for why, ops in UNKNOWN.items() for i, op in enumerate(ops)]
+)
+def test_what_cannot_be_told_is_unknown(op):
+    assert shape_of(op) is None
 
 
 def conv_sizes(op: Op) -> dict[str, int]:
@@ -158,85 +214,10 @@ def test_more_than_64_images_are_as_efficient_as_64():
     assert shape_of(convolution(64, 16, 32)) != shape_of(convolution(63, 16, 32))
 
 
-@pytest.mark.parametrize(
-    "op",
-    [
-        convolution(8, 16, 32, kernel=1),
-        convolution(8, 16, 32, kernel=5),
-        convolution(8, 16, 32, stride=2),
-        convolution(8, 16, 32, groups=2),
-        convolution(8, 16, 16, groups=16),
-        convolution(8, 16, 32, is_backward=True),
-        replace(CONVOLUTION, flops=0),
-        replace(CONVOLUTION, name="aten::cudnn_convolution"),
-    ],
-)
-def test_convolutions_that_were_not_measured_are_unknown(op):
-    assert shape_of(op) is None
-
-
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        {"transposed": True},
-        {"transposed": None},
-        {"dilation": (2, 2)},
-        {"dilation": (1, 2)},
-        {"dilation": (1,)},
-        {"dilation": None},
-        {"stride": (2, 2)},
-        {"stride": (1, 2)},
-        {"stride": (0, 0)},
-        {"stride": (1,)},
-        {"stride": ()},
-        {"stride": None},
-        {"groups": 0},
-        {"groups": 64},
-        {"groups": None},
-    ],
-    ids=str,
-)
-def test_transposed_dilated_strided_and_grouped_convolutions_are_unknown(attributes):
-    assert shape_of(replace(CONVOLUTION, attributes=PLAIN | attributes)) is None
-
-
-@pytest.mark.parametrize("name", ["transposed", "dilation", "stride", "groups"])
-def test_convolutions_without_their_attributes_are_unknown(name):
-    left = {key: value for key, value in PLAIN.items() if key != name}
-    assert shape_of(replace(CONVOLUTION, attributes=left)) is None
-
-
 @pytest.mark.parametrize("padding", [(0, 0), (1, 1), (2, 2), None])
 def test_padding_tells_nothing_beside_the_output(padding):
     attributes = PLAIN | {"padding": padding}
     assert shape_of(replace(CONVOLUTION, attributes=attributes)) == shape_of(CONVOLUTION)
-
-
-def test_convolutions_with_missing_operands_are_unknown():
-    assert shape_of(without(CONVOLUTION, 0)) is None
-    assert shape_of(without(CONVOLUTION, 1)) is None
-    assert shape_of(without(CONVOLUTION, outputs=0)) is None
-
-
-@pytest.mark.parametrize(
-    ("source", "weight", "target"),
-    [
-        ((8, 16, 14), (32, 16, 3), (8, 32, 14)),
-        ((8, 16, 4, 14, 14), (32, 16, 3, 3, 3), (8, 32, 4, 14, 14)),
-        ((16, 14, 14), (32, 16, 3, 3), (32, 14, 14)),
-        ((8, 16, 14, 14), (32, 16, 3), (8, 32, 14, 14)),
-        ((8, 16, 14, 14), (32, 16, 3, 3), (8, 32)),
-        ((8, 16, 14, 14), (32, 16, 3, 3), ()),
-        ((8, 16, 14, 14), (), (8, 32, 14, 14)),
-        ((), (), ()),
-        ((0, 16, 14, 14), (32, 16, 3, 3), (0, 32, 14, 14)),
-        ((8, 16, 14, 14), (0, 16, 3, 3), (8, 0, 14, 14)),
-        ((8, 16, 14, 14), (32, 16, 3, 3), (8, 32, 0, 14)),
-    ],
-)
-def test_convolutions_of_other_dimensions_or_of_nothing_are_unknown(source, weight, target):
-    op = make_call("convolution", [source, weight], [target], PLAIN)
-    assert shape_of(replace(op, bytes=64)) is None
 
 
 def norm_sizes(op: Op) -> tuple[float, int, int]:
@@ -254,10 +235,7 @@ def test_softmax_takes_rows_of_the_last_dimension(rows, columns):
 
 def test_softmax_over_another_dimension_takes_that_one():
     assert norm_sizes(replace(softmax(8, 19, 4, 4), attributes={"dim": 1})) == (0.0, 19, 8 * 19 * 16)
-
-
-def test_a_softmax_whose_dimension_nobody_recorded_is_unknown():
-    assert shape_of(softmax(8, 19, 512)) is None
+    assert norm_sizes(softmax()) == (0.0, 1, 1)
 
 
 @pytest.mark.parametrize("name", ["_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data"])
@@ -275,21 +253,12 @@ def test_layer_norm_takes_its_columns_from_its_weight(rows, columns):
     assert norm_sizes(backward) == expected
 
 
-def test_layer_norm_over_two_dimensions():
-    op = make_call("native_layer_norm", [(64, 7, 9), (7, 9), (7, 9)], [(64, 7, 9)])
-    assert norm_sizes(op) == (1.0, 63, 64 * 63)
-
-
 def test_layer_norm_without_weights_takes_what_was_recorded():
     op = make_call("native_layer_norm", [(64, 7, 9)], [(64, 7, 9)])
     assert shape_of(op) is None
     assert norm_sizes(replace(op, attributes={"normalized_shape": (7, 9)})) == (1.0, 63, 64 * 63)
-
-
-@pytest.mark.parametrize("shape", [(-4, 4), ("a",), (1.5, 0.1)])
-def test_what_is_no_size_is_unknown(shape):
-    tensor = TensorSpec(shape=shape, dtype="float32")  # type: ignore[arg-type]
-    assert shape_of(replace(softmax(8, 8), inputs=(tensor,))) is None
+    weighted = make_call("native_layer_norm", [(64, 7, 9), (7, 9), (7, 9)], [(64, 7, 9)])
+    assert norm_sizes(weighted) == (1.0, 63, 64 * 63)
 
 
 @pytest.mark.parametrize(("columns", "is_wide"), [(1, 0.0), (1024, 0.0), (1025, 1.0), (16_384, 1.0)])
@@ -300,20 +269,6 @@ def test_wide_rows_are_told_apart(columns, is_wide):
 def test_rows_of_a_vocabulary_are_unlike_those_that_were_measured():
     assert shape_of(softmax(8, 50_257)) is None
     assert shape_of(layer_norm(8, 50_257)) is not None
-
-
-def test_a_normalised_number_is_one_row_of_one_column():
-    assert norm_sizes(softmax()) == (0.0, 1, 1)
-
-
-@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0,)])
-def test_normalised_emptiness_is_unknown(shape):
-    assert shape_of(replace(softmax(*shape), bytes=64)) is None
-    assert shape_of(replace(make_call("native_layer_norm", [(4, 3), shape], [(4, 3)]), bytes=64)) is None
-
-
-def test_a_weight_larger_than_its_input_is_unknown():
-    assert shape_of(make_call("native_layer_norm", [(2, 3), (30,)], [(2, 3)])) is None
 
 
 @given(st.lists(DIM, max_size=4))
@@ -350,18 +305,6 @@ def test_overloads_and_dtypes_change_nothing():
     for name in ("aten::add", "aten::add.Scalar", "aten::mul.Tensor", "aten::gelu"):
         assert shape_of(replace(op, name=name)) == shape_of(op)
     assert shape_of(add(64, 32, dtype="bfloat16")) == shape_of(op)
-
-
-@pytest.mark.parametrize("op", [add(0), add(4, 0), replace(add(4), inputs=()), replace(add(4), bytes=0)])
-def test_element_wise_operators_on_nothing_are_unknown(op):
-    assert shape_of(op) is None
-
-
-@pytest.mark.parametrize(
-    "name", ["mylib::mm2", "aten::embedding", "aten::max_pool2d", "advisor::h2d_copy", ""]
-)
-def test_unknown_operators_are_unknown(name):
-    assert shape_of(replace(add(4), name=name)) is None
 
 
 def test_every_family_has_an_example():
