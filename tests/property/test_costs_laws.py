@@ -52,7 +52,7 @@ def test_a_tensor_with_an_empty_dimension_has_no_bytes(shape, dtype, data):
         (64, "float64 int64 uint64 complex64"),
         (32, "float32 int32 uint32 complex32"),
         (16, "float16 bfloat16 int16 uint16"),
-        (8, "int8 uint8 bool float8_e5m2"),
+        (8, "int8 uint8 bool float8_e5m2 float8_e4m3fn"),
     ],
 )
 def test_a_dtype_has_the_bytes_of_its_bits(bits, names):

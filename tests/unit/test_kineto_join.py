@@ -11,6 +11,7 @@ from advisor.kineto.export import KinetoCall, KinetoStep, Unjoined, join
 
 MAIN, AUTOGRAD = "1/1", "1/2"
 WHOLE = ("ProfilerStep#1", 0, 1000)
+Marks = tuple[tuple[str, float, float], ...]
 
 
 def op(name: str, begin: float, end: float, *, thread: str = MAIN, **args: Any) -> HostEvent:
@@ -46,7 +47,7 @@ def joined(
     events: list[DeviceEvent],
     launches: dict[int, CudaLaunch] | None = None,
     *,
-    marks: tuple[tuple[str, float, float], ...] = (WHOLE,),
+    marks: Marks = (WHOLE,),
 ) -> tuple[tuple[KinetoStep, ...], Unjoined]:
     recording = KinetoEvents(
         operators=tuple(sorted(operators, key=lambda operator: operator.begin_s)),
@@ -68,58 +69,37 @@ def only_call(*arguments: Any, **options: Any) -> KinetoCall:
     return call
 
 
-def owner(*arguments: Any, **options: Any) -> str | None:
-    call = only_call(*arguments, **options)
-    return call.operator.name if call.operator else None
+OUTER, INNER = op("outer", 10, 100), op("inner", 40, 60)
+BRIEF = [op(f"brief {number}", 20 + number / 100, 20 + number / 100) for number in range(64)]
 
 
-def test_the_kernels_own_id_wins_over_its_launchs():
-    operators = [op("own", 10, 20, external_id=1), op("of launch", 30, 40, external_id=2)]
-    assert owner(operators, [kernel(50, correlation=7, external=1)], {7: launch(35, external=2)}) == "own"
-
-
-def test_the_launchs_id_wins_over_where_it_lies():
-    operators = [op("around", 30, 40), op("named", 50, 60, external_id=2)]
-    assert owner(operators, [kernel(70, correlation=7)], {7: launch(35, external=2)}) == "named"
-
-
-def test_an_id_that_nobody_has_is_passed_over():
-    operators = [op("around", 30, 40, external_id=1)]
-    events = [kernel(70, correlation=7, external=8)]
-    assert owner(operators, events, {7: launch(35, external=9)}) == "around"
-
-
-def test_without_ids_the_innermost_operator_around_the_launch():
-    operators = [op("outer", 10, 100), op("early", 20, 30), op("inner", 40, 60), op("late", 70, 80)]
-    assert owner(operators, [kernel(200, correlation=7)], {7: launch(50)}) == "inner"
-    assert owner(operators, [kernel(200, correlation=7)], {7: launch(65)}) == "outer"
-
-
-@pytest.mark.parametrize("begin", [40, 60])
-def test_an_operator_holds_its_ends(begin):
-    operators = [op("outer", 10, 100), op("inner", 40, 60)]
-    assert owner(operators, [kernel(200, correlation=7)], {7: launch(begin)}) == "inner"
-
-
-def test_operators_of_other_threads_are_not_around_it():
-    operators = [op("here", 10, 100), op("there", 40, 60, thread=AUTOGRAD)]
-    assert owner(operators, [kernel(200, correlation=7)], {7: launch(50)}) == "here"
-
-
-def test_marks_own_no_kernels():
-    operators = [op("outer", 10, 100), op("Optimizer.zero_grad#SGD", 40, 60)]
-    assert owner(operators, [kernel(200, correlation=7)], {7: launch(50)}) == "outer"
-
-
-@pytest.mark.parametrize("launches", [{}, {8: launch(50)}])
-def test_without_a_launch_nobody_owns_it(launches):
-    assert owner([op("around", 10, 100)], [kernel(50, correlation=7)], launches) is None
-
-
-def test_far_away_operators_are_not_searched():
-    many = [op(f"brief {number}", 20 + number / 100, 20 + number / 100) for number in range(64)]
-    assert owner([op("outer", 10, 100), *many], [kernel(200, correlation=7)], {7: launch(50)}) is None
-    assert owner([op("outer", 10, 100), *many[1:]], [kernel(200, correlation=7)], {7: launch(50)}) == "outer"
+@pytest.mark.parametrize(
+    ("operators", "launches", "external", "owner"),
+    [
+        # The kernel's own number, then that of its launch, then where that lies.
+        ([op("own", 10, 20, external_id=1), op("of launch", 30, 40, external_id=2)],
+         {7: launch(35, external=2)}, 1, "own"),
+        ([op("around", 30, 40), op("named", 50, 60, external_id=2)],
+         {7: launch(35, external=2)}, None, "named"),
+        ([op("around", 30, 40, external_id=1)], {7: launch(35, external=9)}, 8, "around"),
+        # The innermost operator around the launch, which holds its ends.
+        ([OUTER, op("early", 20, 30), INNER, op("late", 70, 80)], {7: launch(50)}, None, "inner"),
+        ([OUTER, op("early", 20, 30), INNER, op("late", 70, 80)], {7: launch(65)}, None, "outer"),
+        ([OUTER, INNER], {7: launch(40)}, None, "inner"),
+        ([OUTER, INNER], {7: launch(60)}, None, "inner"),
+        # Operators of other threads and marks are not around it.
+        ([OUTER, op("there", 40, 60, thread=AUTOGRAD)], {7: launch(50)}, None, "outer"),
+        ([OUTER, op("Optimizer.zero_grad#SGD", 40, 60)], {7: launch(50)}, None, "outer"),
+        # Without a launch nobody owns it, and what is far away is not searched.
+        ([OUTER], {}, None, None),
+        ([OUTER], {8: launch(50)}, None, None),
+        ([OUTER, *BRIEF], {7: launch(50)}, None, None),
+        ([OUTER, *BRIEF[1:]], {7: launch(50)}, None, "outer"),
+    ],
+)  # fmt: skip
+def test_who_owns_a_kernel(operators, launches, external, owner):
+    call = only_call(operators, [kernel(200, correlation=7, external=external)], launches)
+    assert (call.operator.name if call.operator else None) == owner
 
 
 def test_kernels_of_one_operator_are_one_call_in_order():
@@ -148,27 +128,22 @@ def test_a_lost_kernel_begins_at_its_launch_or_else_on_the_gpu():
 
 
 @pytest.mark.parametrize(
-    ("begin", "phase"),
-    [(99, "forward"), (100, "optimizer"), (150, "optimizer"), (200, "optimizer"), (201, "forward")],
+    ("begin", "options", "phase"),
+    [
+        # The span of the optimizer holds its ends.
+        *((begin, {}, Phase.FORWARD) for begin in (99, 201)),
+        *((begin, {}, Phase.OPTIMIZER) for begin in (100, 150, 200)),
+        # Another thread is backward even then; on the main one the forward thread tells the backward pass.
+        (150, {"thread": AUTOGRAD}, Phase.BACKWARD),
+        (10, {"fwd_thread_id": None}, Phase.FORWARD),
+        (10, {"fwd_thread_id": 0}, Phase.FORWARD),
+        (10, {"fwd_thread_id": 1}, Phase.BACKWARD),
+    ],
 )
-def test_the_optimizers_span_holds_its_ends(begin, phase):
+def test_the_phase_of_a_call(begin, options, phase):
     marks = (WHOLE, ("Optimizer.step#SGD.step", 100, 200))
-    operators = [op("add", begin, begin + 1, external_id=1)]
-    assert only_call(operators, [kernel(300, external=1)], marks=marks).phase is Phase(phase)
-
-
-def test_another_thread_is_backward_even_during_an_optimizers_step():
-    marks = (WHOLE, ("Optimizer.step#SGD.step", 100, 200))
-    operators = [op("mm", 150, 160, thread=AUTOGRAD, external_id=1)]
-    assert only_call(operators, [kernel(300, external=1)], marks=marks).phase is Phase.BACKWARD
-
-
-@pytest.mark.parametrize(
-    ("forward_thread", "phase"), [(None, Phase.FORWARD), (0, Phase.FORWARD), (1, Phase.BACKWARD)]
-)
-def test_on_the_main_thread_the_forward_thread_tells_the_backward_pass(forward_thread, phase):
-    operators = [op("mm", 10, 20, external_id=1, fwd_thread_id=forward_thread)]
-    assert only_call(operators, [kernel(30, external=1)]).phase is phase
+    operators = [op("add", begin, begin + 1, external_id=1, **options)]
+    assert only_call(operators, [kernel(300, external=1)], marks=marks).phase is phase
 
 
 def test_a_lost_kernel_has_the_phase_of_its_launch():
@@ -185,65 +160,43 @@ def test_without_a_launch_the_time_on_the_gpu_tells():
     assert [call.phase for call in step.calls] == [Phase.FORWARD, Phase.OPTIMIZER]
 
 
-def calls_by_step(marks: tuple[tuple[str, float, float], ...], begins: list[float]) -> dict[str, list[float]]:
+def calls_by_step(marks: Marks, begins: list[float]) -> dict[str, list[float]]:
     operators = [op("x", begin, begin, external_id=n) for n, begin in enumerate(begins, start=1)]
     events = [kernel(begin, external=n) for n, begin in enumerate(begins, start=1)]
     steps, _ = joined(operators, events, marks=marks)
     return {step.name: [call.begin_s for call in step.calls] for step in steps}
 
 
-def test_a_step_holds_its_beginning_and_not_its_end():
-    marks = (("ProfilerStep#1", 100, 200), ("ProfilerStep#2", 200, 300))
-    assert calls_by_step(marks, [99, 100, 199, 200, 299, 300]) == {
-        "ProfilerStep#1": [100, 199],
-        "ProfilerStep#2": [200, 299],
-    }
+def steps_of(*spans: tuple[float, float], name: str = "Optimizer.step#SGD.step") -> Marks:
+    return tuple((name.replace("*", str(number)), *span) for number, span in enumerate(spans, start=1))
 
 
-def test_steps_without_kernels_are_left_out():
-    marks = (("ProfilerStep#1", 100, 200), ("ProfilerStep#2", 200, 300), ("ProfilerStep#3", 300, 400))
-    assert list(calls_by_step(marks, [150, 350])) == ["ProfilerStep#1", "ProfilerStep#3"]
-
-
-def test_without_step_marks_optimizer_steps_bound_the_iterations():
-    marks = tuple(("Optimizer.step#SGD.step", begin, begin + 20) for begin in (100, 200, 300))
-    # Between 120 and 220, and between 220 and 320.
-    assert calls_by_step(marks, [110, 120, 150, 210, 220, 319, 320]) == {
-        "optimizer step 1": [120, 150, 210],
-        "optimizer step 2": [220, 319],
-    }
-
-
-def test_of_two_optimizers_the_first_one_bounds():
-    marks = tuple(
-        (f"Optimizer.step#{name}.step", begin, begin + 10)
-        for name, begin in (("SGD", 100), ("Adam", 150), ("SGD", 200), ("Adam", 250))
-    )
-    assert calls_by_step(marks, [105, 140, 180, 240]) == {"optimizer step 1": [140, 180]}
-
-
-def test_zeroing_gradients_is_no_step():
-    marks = tuple(("Optimizer.zero_grad#SGD.zero_grad", begin, begin + 10) for begin in (100, 200))
-    with pytest.raises(TraceError, match=r"prof\.step"):
-        calls_by_step(marks, [150])
-
-
-def test_profiler_steps_win_over_optimizer_steps():
-    marks = (
-        ("ProfilerStep#4", 0, 1000),
-        *(("Optimizer.step#SGD.step", begin, begin + 20) for begin in (100, 200, 300)),
-    )
-    assert calls_by_step(marks, [50, 350]) == {"ProfilerStep#4": [50, 350]}
-
-
-def test_a_mark_that_is_listed_twice_is_one_step():
-    marks = (("ProfilerStep#1", 0, 100),) * 2
-    assert calls_by_step(marks, [50]) == {"ProfilerStep#1": [50]}
-
-
-def test_steps_that_overlap_a_little_share_no_call():
-    marks = (("ProfilerStep#1", 0, 110), ("ProfilerStep#2", 100, 200))
-    assert calls_by_step(marks, [50, 105]) == {"ProfilerStep#1": [50], "ProfilerStep#2": [105]}
+@pytest.mark.parametrize(
+    ("marks", "begins", "expected"),
+    [
+        # A step holds its beginning and not its end.
+        (steps_of((100, 200), (200, 300), name="ProfilerStep#*"), [99, 100, 199, 200, 299, 300],
+         {"ProfilerStep#1": [100, 199], "ProfilerStep#2": [200, 299]}),
+        # Without kernels it is left out; listed twice it is one; two that overlap a little share no call.
+        (steps_of((100, 200), (200, 300), (300, 400), name="ProfilerStep#*"), [150, 350],
+         {"ProfilerStep#1": [150], "ProfilerStep#3": [350]}),
+        (steps_of((0, 100), (0, 100), name="ProfilerStep#1"), [50], {"ProfilerStep#1": [50]}),
+        (steps_of((0, 110), (100, 200), name="ProfilerStep#*"), [50, 105],
+         {"ProfilerStep#1": [50], "ProfilerStep#2": [105]}),
+        # Else steps of the first optimizer bound iterations: from 120 to 220, and from 220 to 320.
+        (steps_of((100, 120), (200, 220), (300, 320)), [110, 120, 150, 210, 220, 319, 320],
+         {"optimizer step 1": [120, 150, 210], "optimizer step 2": [220, 319]}),
+        ((*steps_of((100, 110), (200, 210)), *steps_of((150, 160), (250, 260), name="Optimizer.step#Adam")),
+         [105, 140, 180, 240], {"optimizer step 1": [140, 180]}),
+        ((("ProfilerStep#4", 0, 1000), *steps_of((100, 120), (200, 220), (300, 320))), [50, 350],
+         {"ProfilerStep#4": [50, 350]}),
+        # Of two threads, or nested: their ends are not in the order of their beginnings.
+        (steps_of((0, 100), (10, 20), (30, 40), (50, 60)), [25, 55, 70],
+         {"optimizer step 1": [25], "optimizer step 2": [55], "optimizer step 3": [70]}),
+    ],
+)  # fmt: skip
+def test_calls_of_each_step(marks, begins, expected):
+    assert calls_by_step(marks, begins) == expected
 
 
 @pytest.mark.parametrize("second", [(0, 100), (10, 90), (40, 140), (0, 1000)])
@@ -254,19 +207,15 @@ def test_steps_that_overlap_by_more_are_refused(second):
         calls_by_step(marks, [50])
 
 
-def test_optimizer_steps_within_each_other_share_no_call():
-    """Of two threads, or nested: their ends are not in the order of their beginnings."""
-    ends = [(0, 100), (10, 20), (30, 40), (50, 60)]
-    marks = tuple(("Optimizer.step#SGD.step", *span) for span in ends)
-    assert calls_by_step(marks, [25, 55, 70]) == {"optimizer step 1": [25], "optimizer step 2": [55],
-                                                  "optimizer step 3": [70]}  # fmt: skip
-
-
 @pytest.mark.parametrize(
-    "marks", [(), (("ProfilerStep#1", 100, 200),), (("Optimizer.step#SGD.step", 100, 200),)]
-)
+    "marks",
+    [
+        (), steps_of((100, 200), name="ProfilerStep#1"), steps_of((100, 200)),
+        steps_of((400, 410), (600, 610), name="Optimizer.zero_grad#SGD.zero_grad"),
+    ],
+)  # fmt: skip
 def test_kernels_outside_of_all_steps_are_an_error(marks):
-    with pytest.raises(TraceError, match="optimizer steps"):
+    with pytest.raises(TraceError, match=r"prof\.step.*optimizer steps"):
         calls_by_step(marks, [500])
 
 

@@ -47,56 +47,32 @@ def tensors(*specs: tuple[int, str]) -> tuple[TensorSpec, ...]:
     return tuple(TensorSpec(shape=(2,) * num_dims, dtype=dtype) for num_dims, dtype in specs)
 
 
-def test_a_product_is_bound_by_compute():
-    # 10^12 FLOPs at half of 10 TFLOP/s: 0.2 s.
-    timing = op_time(make_op(flops=10**12, num_bytes=10**9), AMPERE, CONSTANTS, EXACT)
-    assert timing.time_s == pytest.approx(FLOOR_S + 0.2)
-    assert timing.constant == "gemm_fraction.fp32"
-
-
-def test_a_thin_product_is_bound_by_memory():
-    # 8 x 10^9 bytes at 80 % of 1 TB/s: 10 ms; its FLOPs would take 0.2 ms.
-    timing = op_time(make_op(flops=10**9, num_bytes=8 * 10**9), AMPERE, CONSTANTS, EXACT)
-    assert timing.time_s == pytest.approx(FLOOR_S + 0.01)
-    assert timing.constant == "streaming_fraction"
-
-
-def test_both_roofs_at_the_same_height_are_memory():
-    # 5 x 10^9 FLOPs at 5 TFLOP/s and 8 x 10^8 bytes at 0.8 TB/s: 1 ms each, counted once.
-    timing = op_time(make_op(flops=5 * 10**9, num_bytes=8 * 10**8), AMPERE, CONSTANTS, EXACT)
-    assert timing.time_s == pytest.approx(FLOOR_S + 1e-3)
-    assert timing.constant == "streaming_fraction"
-
-
-def test_an_empty_operator_takes_a_launch():
-    assert seconds(make_op(flops=0, num_bytes=0)) == pytest.approx(FLOOR_S)
-
-
-def test_norms_read_twice_and_have_a_fraction_of_their_own():
-    timing = op_time(make_op("aten::_softmax", flops=0, num_bytes=10**9), AMPERE, CONSTANTS, EXACT)
-    assert timing.time_s == pytest.approx(FLOOR_S + 2e-3)
-    assert timing.constant == "reduction_fraction"
-
-
-@pytest.mark.parametrize("name", ["advisor::h2d_copy", "advisor::d2h_copy"])
-def test_copies_cross_pcie_at_four_fifths_of_its_rate(name):
-    # 12.8 GB over 80 % of 16 GB/s.
-    timing = op_time(make_op(name, flops=10**12, num_bytes=128 * 10**8), AMPERE, CONSTANTS, EXACT)
-    assert timing.time_s == pytest.approx(FLOOR_S + 1.0)
-    assert timing.constant == ""
+@pytest.mark.parametrize(
+    ("name", "flops", "num_bytes", "beyond_launch_s", "constant"),
+    [
+        # 10^12 FLOPs at half of 10 TFLOP/s; 8 x 10^9 bytes at 80 % of 1 TB/s; both 1 ms, counted once.
+        ("aten::mm", 10**12, 10**9, 0.2, "gemm_fraction.fp32"),
+        ("aten::mm", 10**9, 8 * 10**9, 0.01, "streaming_fraction"),
+        ("aten::mm", 5 * 10**9, 8 * 10**8, 1e-3, "streaming_fraction"),
+        ("aten::mm", 0, 0, 0.0, "streaming_fraction"),
+        # Norms read twice and have a fraction of their own; copies cross 80 % of PCIe's 16 GB/s.
+        ("aten::_softmax", 0, 10**9, 2e-3, "reduction_fraction"),
+        ("advisor::h2d_copy", 10**12, 128 * 10**8, 1.0, ""),
+        ("advisor::d2h_copy", 10**12, 128 * 10**8, 1.0, ""),
+    ],
+)
+def test_the_higher_roof_counts_beyond_the_launch(name, flops, num_bytes, beyond_launch_s, constant):
+    timing = op_time(make_op(name, flops=flops, num_bytes=num_bytes), AMPERE, CONSTANTS, EXACT)
+    assert timing == RooflineTime(time_s=pytest.approx(FLOOR_S + beyond_launch_s), constant=constant)
 
 
 @pytest.mark.parametrize(
-    ("is_causal", "share"), [(True, 0.5), (False, 1.0), (None, 1.0), ("yes", 1.0), (1, 1.0)]
+    ("name", "is_causal", "share"),
+    [(FLASH, True, 0.5), *((FLASH, odd, 1.0) for odd in (False, None, "yes", 1)), ("aten::mm", True, 1.0)],
 )
-def test_a_causal_mask_halves_the_work(is_causal, share):
-    op = replace(make_op(FLASH, flops=10**12, num_bytes=0), attributes={"is_causal": is_causal})
+def test_a_causal_mask_halves_the_work_of_attention_alone(name, is_causal, share):
+    op = replace(make_op(name, flops=10**12, num_bytes=0), attributes={"is_causal": is_causal})
     assert seconds(op) == pytest.approx(FLOOR_S + share * 0.2)
-
-
-def test_a_mask_is_attentions_alone():
-    op = replace(make_op(flops=10**12, num_bytes=0), attributes={"is_causal": True})
-    assert seconds(op) == pytest.approx(FLOOR_S + 0.2)
 
 
 @pytest.mark.parametrize(
@@ -111,17 +87,13 @@ def test_a_mask_is_attentions_alone():
     ],
 )
 def test_each_dtype_has_its_peak(dtype, peak, constant):
-    for name, kind, fraction in (("aten::mm", "gemm_fraction", 0.5), (CONV, "conv_fraction", 0.25)):
+    products = (("aten::mm", "gemm_fraction", 0.5), (FLASH, "gemm_fraction", 0.5))
+    for name, kind, fraction in (*products, (CONV, "conv_fraction", 0.25)):
         rate = rate_of(make_op(name, dtype=dtype))
         assert rate.peak_flops_per_s == peak
         assert rate.flops_per_s == pytest.approx(fraction * peak)
         assert rate.constant == f"{kind}.{constant}"
         assert rate.note is None
-
-
-def test_attention_runs_at_the_share_of_products():
-    rate = rate_of(make_op(FLASH, dtype="bfloat16"))
-    assert (rate.flops_per_s, rate.constant) == (pytest.approx(40e12), "gemm_fraction.bf16")
 
 
 def test_recurrent_layers_of_unknown_sizes_get_three_tenths():
@@ -132,11 +104,6 @@ def test_recurrent_layers_of_unknown_sizes_get_three_tenths():
     assert op_time(op, AMPERE, CONSTANTS, EXACT) == RooflineTime(
         time_s=pytest.approx(FLOOR_S + 1.0), constant="gemm_fraction.fp16"
     )
-
-
-def test_recurrent_layers_of_known_sizes_get_the_rate_of_products():
-    rate = rate_of(make_layers(dtype="float16"))
-    assert (rate.flops_per_s, rate.constant) == (pytest.approx(40e12), "gemm_fraction.fp16")
 
 
 def test_recurrent_layers_are_products_of_all_inputs_and_then_steps():
@@ -166,11 +133,6 @@ def test_what_recurrent_layers_read_and_write_at_once_counts_where_it_takes_long
     assert seconds(op) == pytest.approx(seconds(products) - at_once_s + 0.01)
 
 
-def test_other_families_compute_on_cuda_cores():
-    for name in ("aten::add.Tensor", "aten::_softmax", "aten::embedding"):
-        assert rate_of(make_op(name, dtype="bfloat16")).constant == "gemm_fraction.fp32"
-
-
 @pytest.mark.parametrize(
     ("name", "matmul", "cudnn", "rate"),
     [
@@ -189,45 +151,34 @@ def test_products_and_cudnn_have_flags_of_their_own(name, matmul, cudnn, rate):
     assert rate_of(op, precision=precision).peak_flops_per_s == (40e12 if rate == "tf32" else 10e12)
 
 
-def test_tf32_without_hardware_is_fp32_in_silence():
-    rate = rate_of(make_op(), PASCAL, Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True))
-    assert (rate.constant, rate.note) == ("gemm_fraction.fp32", None)
+SLOW_HALVES = make_gpu(tensor_flops_per_s={}, vector_flops_per_s={"fp32": 10e12, "fp16": 0.15e12})
 
 
-def test_fp16_without_tensor_cores_is_never_slower_than_fp32():
-    slow = make_gpu(tensor_flops_per_s={}, vector_flops_per_s={"fp32": 10e12, "fp16": 0.15e12})
-    # Halves that are computed in fp32 take what fp32 reaches of its peak.
-    kept = rate_of(make_op(dtype="float16"), slow)
-    assert (kept.peak_flops_per_s, kept.constant, kept.is_substitute) == (10e12, "gemm_fraction.fp32", True)
-    assert kept.note == RatesFrom(of="cuda-cores")
-    fast = rate_of(make_op(dtype="float16"), PASCAL)
-    assert (fast.peak_flops_per_s, fast.constant) == (20e12, "gemm_fraction.fp16_vector")
-    assert fast.note == RatesFrom(of="cuda-cores")
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2"])
-def test_what_no_unit_computes_is_emulated_in_fp32_and_said(dtype):
-    rate = rate_of(make_op(dtype=dtype), PASCAL)
-    assert (rate.peak_flops_per_s, rate.constant) == (10e12, "gemm_fraction.fp32")
-    assert rate.note is not None
-    assert isinstance(rate.note, RatesFrom)
-    assert rate.note.of == "emulated"
-
-
-def test_tensor_cores_slower_than_cuda_cores_are_not_taken():
-    odd = make_gpu(tensor_flops_per_s={"tf32": 8e12})
-    precision = Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True)
-    assert rate_of(make_op(), odd, precision).peak_flops_per_s == 10e12
-
-
-def test_matrix_units_for_fp32_count_where_a_gpu_has_them():
-    amd = make_gpu(tensor_flops_per_s={"fp32": 40e12})
-    assert rate_of(make_op(), amd).peak_flops_per_s == 40e12
-
-
-def test_fp64_takes_tensor_cores_where_there_are_any():
-    rate = rate_of(make_op(dtype="float64"), make_gpu(tensor_flops_per_s={"fp64": 19.5e12}))
-    assert rate.peak_flops_per_s == 19.5e12
+@pytest.mark.parametrize(
+    ("op", "gpu", "peak_flops_per_s", "rate", "note"),
+    [
+        # TF32 without hardware is FP32 in silence.
+        (make_op(), PASCAL, 10e12, "fp32", None),
+        # Halves that are computed in FP32 take what that reaches of its peak.
+        (make_op(dtype="float16"), SLOW_HALVES, 10e12, "fp32", "cuda-cores"),
+        (make_op(dtype="float16"), PASCAL, 20e12, "fp16_vector", "cuda-cores"),
+        (make_op(dtype="bfloat16"), PASCAL, 10e12, "fp32", "emulated"),
+        (make_op(dtype="float8_e5m2"), PASCAL, 10e12, "fp32", "emulated"),
+        # Tensor cores count where they are faster.
+        (make_op(), make_gpu(tensor_flops_per_s={"tf32": 8e12}), 10e12, "fp32", None),
+        (make_op(), make_gpu(tensor_flops_per_s={"fp32": 40e12}), 40e12, "fp32", None),
+        (make_op(dtype="float64"), make_gpu(tensor_flops_per_s={"fp64": 19.5e12}), 19.5e12, "fp64", None),
+        # Other families compute on CUDA cores.
+        (make_op("aten::add.Tensor", dtype="bfloat16"), AMPERE, 10e12, "fp32", None),
+        (make_op("aten::_softmax", dtype="bfloat16"), AMPERE, 10e12, "fp32", None),
+        (make_op("aten::embedding", dtype="bfloat16"), AMPERE, 10e12, "fp32", None),
+    ],
+)
+def test_what_a_gpu_s_units_can_compute(op, gpu, peak_flops_per_s, rate, note):
+    found = rate_of(op, gpu, Precision(amp_dtype=None, tf32_matmul=True, tf32_cudnn=True))
+    assert (found.peak_flops_per_s, found.constant) == (peak_flops_per_s, f"gemm_fraction.{rate}")
+    assert (found.note.of if isinstance(found.note, RatesFrom) else found.note) == note
+    assert found.is_substitute is (note is not None and rate == "fp32")
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """The history of prices: what adds to it, what it answers, what is forgotten."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from advisor.core.errors import StoreError
 from advisor.core.values import Market, Offer, PricePoint
 from advisor.store import schema
 from advisor.store.database import open_store
@@ -46,14 +44,6 @@ def save(store: Store, *offers: Offer, history: tuple[PricePoint, ...] = (), sou
 def curve(store: Store, **limits: Any) -> list[tuple[float, float]]:
     """Hours and prices."""
     return [((p.observed_at - NOON) / timedelta(hours=1), p.usd_per_h) for p in price_points(store, **limits)]
-
-
-def test_history_comes_back_in_order_of_time(store):
-    points = [make_point(hours, 1 + hours / 7, zone=zone) for hours in (3, 1, 2) for zone in ("b", None, "a")]
-    save(store, history=tuple(points))
-    kept = price_points(store)
-    assert [p.observed_at for p in kept] == sorted(p.observed_at for p in points)
-    assert set(kept) == {replace(point, source="aws") for point in points}
 
 
 def test_points_are_not_doubled_and_known_ones_stay_as_they_are(store):
@@ -158,12 +148,6 @@ def test_limits_hold_together(store):
     assert len(price_points(store, **limits, since=at(1))) == 2
 
 
-def test_since_includes_its_moment(store):
-    save(store, history=tuple(make_point(hours, 1.0) for hours in range(4)))
-    assert [hours for hours, _ in curve(store, since=at(2))] == [2, 3]
-    assert [hours for hours, _ in curve(store, since=at(9))] == [3]
-
-
 def test_since_brings_what_was_in_force_then_of_each_series(store):
     """One that changed twice before, one that changed at that moment, one that began later, one at rest."""
     for zone, hours in (("a", (0, 1, 5)), ("b", (0, 3)), ("c", (4,)), ("d", (-4800,))):
@@ -187,12 +171,6 @@ def test_forgetting_keeps_the_newest_of_each_series(store):
         ("a", at(3)), ("b", at(10)), ("b", at(11)),
     ]  # fmt: skip
     assert forget_points(store, at(10)) == 0
-
-
-def test_a_time_without_a_zone_is_refused(store):
-    with pytest.raises(StoreError, match="no time zone"):
-        save(store, spot(), make_offer(retrieved_at=NOON.replace(tzinfo=None)))
-    assert price_points(store) == ()
 
 
 def test_a_question_by_gpu_is_answered_by_indexes(tmp_path):

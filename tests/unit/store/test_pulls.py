@@ -6,25 +6,11 @@ import pytest
 
 from advisor.core.errors import StoreError
 from advisor.core.values import Interval, Market
-from advisor.store.pulls import (
-    Pull,
-    covered_places,
-    current_offers,
-    price_points,
-    pulls,
-    save_failure,
-    save_part,
-)
+from advisor.store.pulls import Pull, current_offers, price_points, pulls, save_failure, save_part
 from tests.builders import make_offer
 
 AT = datetime(2026, 11, 1, 12, tzinfo=UTC)
 LATER = AT + timedelta(hours=1)
-
-
-def test_nothing_is_known_of_an_empty_store(store):
-    assert current_offers(store, "aws") == ()
-    assert covered_places(store, "aws") == frozenset()
-    assert pulls(store) == ()
 
 
 def test_an_offer_comes_back_as_it_was(store):
@@ -75,33 +61,6 @@ def test_offers_keep_the_order_of_their_part_and_scopes_are_sorted(store):
     for scope, offers in parts.items():
         save_part(store, "aws", scope, offers, (), (), AT)
     assert [offer.gpu for offer in current_offers(store, "aws")] == ["a3", "a1", "a2", "b3", "b1", "b2"]
-
-
-def test_the_same_offer_may_be_in_two_scopes_and_twice_in_one(store):
-    for scope in ("a", "b"):
-        save_part(store, "aws", scope, [make_offer()] * 2, (), (), AT)
-    assert current_offers(store, "aws") == (make_offer(),) * 4
-
-
-def test_offers_by_provider_and_gpu(store):
-    offers = [
-        make_offer(gpu, provider=provider) for provider in ("aws", "gcp", "azure") for gpu in ("X", "Y", "Z")
-    ]
-    save_part(store, "many", "all", offers, (), (), AT)
-    kept = current_offers(store, "many", providers=("aws", "azure"), gpus=("X", "Z"))
-    assert [(offer.provider, offer.gpu) for offer in kept] == [
-        ("aws", "X"), ("aws", "Z"), ("azure", "X"), ("azure", "Z"),
-    ]  # fmt: skip
-    assert current_offers(store, "many", gpus=("W",)) == ()
-
-
-def test_places_are_those_of_the_current_offers(store):
-    offers = [make_offer(region=region, market=market) for region in ("a", "b") for market in Market]
-    save_part(store, "aws", "all", [*offers, *offers], (), (), AT)
-    assert covered_places(store, "aws") == {
-        ("aws", region, market) for region in ("a", "b") for market in Market
-    }
-    assert covered_places(store, "gcp") == frozenset()
 
 
 def test_a_failure_keeps_offers_with_their_age(store):

@@ -10,10 +10,9 @@ from hypothesis.extra.numpy import arrays
 
 from advisor.operators.family import Likeness
 from advisor.operators.gemm import LIKENESS, TELLING_SIZES, TENSOR_GEMM
-from advisor.predict.learned import covariance, told
+from advisor.predict.learned import told
 from tests.unit.predict.learned.values import bmm, half, mm
 
-SURE = Likeness(of_all=0.01, of_size=0.03, of_call=1e-9, lengths=(2.0, 3.0))
 VAGUE = Likeness(of_all=0.01, of_size=0.03, of_call=0.01, lengths=(2.0, 3.0))
 POINTS = arrays(float, st.tuples(st.integers(1, 6), st.just(2)), elements=st.floats(0, 12), unique=True)
 
@@ -53,32 +52,9 @@ def test_another_kernel_never_makes_less_sure(measured, asked):
     assert (fewer <= VAGUE.variance + 1e-12).all()
 
 
-def test_what_was_measured_without_error_is_given_back():
-    measured, values = np.array([[1.0, 1.0], [6.0, 2.0], [2.0, 9.0]]), np.array([0.3, -0.1, 0.05])
-    mean, variance = told(SURE, measured, values, measured)
-    assert mean == pytest.approx(values, abs=1e-6)
-    assert variance == pytest.approx(0, abs=1e-6)
-
-
-def test_far_away_only_what_all_calls_share_is_told():
-    measured, values = np.array([[0.0, 0.0]]), np.array([0.2])
-    mean, variance = told(SURE, measured, values, np.array([[500.0, 500.0]]))
-    share = SURE.of_all / SURE.variance
-    assert mean == pytest.approx(share * values, rel=1e-6)
-    assert variance == pytest.approx(SURE.variance - share * SURE.of_all, rel=1e-6)
-
-
 def test_nothing_measured_tells_nothing():
     mean, variance = told(VAGUE, np.empty((0, 2)), np.empty(0), np.zeros((3, 2)))
     assert (mean.tolist(), variance) == ([0.0] * 3, pytest.approx(VAGUE.variance))
-
-
-@given(calls=POINTS)
-def test_a_call_is_most_like_itself(calls):
-    alike = covariance(VAGUE, calls, calls)
-    assert alike == pytest.approx(alike.T)
-    assert np.diag(alike) == pytest.approx(VAGUE.variance)
-    assert (alike <= VAGUE.variance + 1e-12).all()
 
 
 def test_the_sizes_that_are_measured_are_those_that_the_network_reads():

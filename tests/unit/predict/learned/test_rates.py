@@ -121,14 +121,6 @@ def test_time_is_of_the_fitted_rate_with_the_penalty_of_its_waves(gpu):
     assert seconds(half(PRODUCT), gpu) == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_gpu_that_reaches_more_of_its_peak_is_faster_by_that():
-    slow, fast = (
-        seconds(half(PRODUCT), A100, known=knowledge(**{A100.name: {"gemm_fraction": {"fp16": fraction}}}))
-        for fraction in (0.4, 0.8)
-    )
-    assert slow / fast == pytest.approx(2.0, rel=0.01)
-
-
 @pytest.mark.parametrize(
     ("table", "sigma"),
     [

@@ -82,12 +82,8 @@ def test_kernels_as_short_as_a_launch_tell_nothing():
 def test_other_operators_and_rates_tell_nothing():
     assert learned_kernels([measured(half(mm(512, 512, 512)), 1.0)], L4, replace(KNOWN, networks={})) == {}
     single = replace(mm(512, 512, 512), measured_s=1e-3)
-    assert (
-        learned_kernels(
-            [Measurement(case="", op=single, precision=EXACT, spread=0.0, num_samples=1)], L4, KNOWN
-        )
-        == {}
-    )
+    kernel = Measurement(case="", op=single, precision=EXACT, spread=0.0, num_samples=1)
+    assert learned_kernels([kernel], L4, KNOWN) == {}
 
 
 def test_what_was_found_before_does_not_count_in_what_is_found_now():
