@@ -58,7 +58,6 @@ def test_no_rented_machine_is_there_in_no_time(gpu, market, num_gpus, seen):
     offer = builders.make_offer(gpu, market=market, num_gpus=num_gpus)
     history = {} if seen is None else {"": seen}
     (plan,) = plans_of_offers([offer], terms=CloudTerms(startup_s=0.0, history=history))
-    assert plan.wait_s is not None
     assert 0 < plan.wait_s.p50 <= plan.wait_s.p90
 
 

@@ -154,9 +154,6 @@ def test_memory_grows_with_the_peak_and_with_data_parallelism(peak, gradients, n
     larger = replace(memory, activation_bytes=peak + GIB, peak_bytes=peak + GIB)
     alone, grown = (memory_need(make_trace(memory=one), gpu, ONE) for one in (memory, larger))
     together = memory_need(trace, gpu, Layout(gpus_per_node=num_gpus))
-    assert alone is not None
-    assert grown is not None
-    assert together is not None
     assert peak < alone.need_bytes.p50 <= grown.need_bytes.p50
     assert together.need_bytes.p50 > alone.need_bytes.p50
 
@@ -164,7 +161,6 @@ def test_memory_grows_with_the_peak_and_with_data_parallelism(peak, gradients, n
 @given(SHARES, SHARES)
 def test_a_share_of_a_share_is_a_share(one, other):
     tensors = footprint(make_transformer(), ONE)
-    assert tensors is not None
     scaled = replace(
         tensors, activations=tensors.activations * one, most_activations=tensors.most_activations * one
     )

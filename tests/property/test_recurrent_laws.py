@@ -127,7 +127,6 @@ def test_steps_never_take_less_than_their_flops_and_weights(call, gpu, precision
     """The roofline of the whole is a lower bound."""
     op = make_layers(**call)
     steps = steps_of(op)
-    assert steps is not None
     rereads_s = sum(steps.num_by_rows.values()) * steps.weight_bytes / gpu.memory_bytes_per_s
     fastest = max([*gpu.vector_flops_per_s.values(), *gpu.tensor_flops_per_s.values()])
     assert seconds(op, gpu, precision) >= max(op.flops / fastest, rereads_s) * (1 - 1e-12)

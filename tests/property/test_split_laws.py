@@ -44,7 +44,6 @@ def estimate_of(trace: Trace, split: Split, layout: Layout) -> IterationEstimate
 
 
 def need_of(estimate: IterationEstimate) -> float:
-    assert estimate.memory is not None
     return estimate.memory.need_bytes.p50
 
 

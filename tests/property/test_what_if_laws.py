@@ -170,8 +170,6 @@ def test_the_best_what_if_is_of_the_recommended_machine():
         make_trace(), [CATALOG["A100-SXM-80GB"], CATALOG["T4"], CATALOG["P100-PCIE-16GB"]]
     )
     best = best_what_if(answer)
-    assert best is not None
-    assert best.same is not None
     assert best.same.plan.id == f"{answer.recommended}+{best.change}"
     assert not any(name.startswith("P100") for name in (option.plan.gpu for option in answer.what_ifs))
 
@@ -186,7 +184,6 @@ def test_a_change_can_meet_a_deadline_that_nothing_else_meets():
     answer = changed_answer(trace, gpus, deadline_s=0.6 * full_s.p50)
     assert answer.recommended is None
     best = best_what_if(answer)
-    assert best is not None
     assert (best.change, best.same) == ("bf16", None)
     assert best.instead in answer.what_ifs
 

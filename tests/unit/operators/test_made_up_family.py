@@ -179,7 +179,6 @@ def test_its_network_reads_its_features_and_tells_its_time(tmp_path):
     write_networks(knowledge(is_learned=True).networks, tmp_path / "learned.npz")
     known = replace(knowledge(), networks=read_networks(tmp_path / "learned.npz"))
     shape = shape_of(transform())
-    assert shape is not None
     assert (shape.network, shape.values) == ("fft", _features(transform()))
     (calls,) = grouped([transform()])
     assert calls.flops.tolist() == [float(transform().flops)]
@@ -191,7 +190,6 @@ def test_its_network_reads_its_features_and_tells_its_time(tmp_path):
 def test_tf32_and_autocast_follow_its_rules():
     trace = make_trace(ops=(transform(),))
     switched = allow_tf32(trace)
-    assert switched is not None
     rate = op_time(transform(points=2**20), T4, constants_for(T4, knowledge()), switched.precision)
     assert rate.constant == "fft_fraction.fp32"  # a T4 has no TF32
     a100 = resolve_gpu("A100-SXM-80GB")

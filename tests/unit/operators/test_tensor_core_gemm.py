@@ -55,7 +55,6 @@ def board(op: Op, gpu: GpuSpec) -> list[float]:
 )
 def test_sizes_are_batch_rows_columns_and_inner(op, sizes):
     product = product_of(half(op))
-    assert product is not None
     assert (product.batch, product.rows, product.columns, product.inner) == sizes
     assert numbers(half(op))[:4] == pytest.approx([math.log(size) for size in sizes])
 

@@ -82,7 +82,6 @@ def test_what_a_script_does_is_read_from_its_text(form, tmp_path):
 
 def test_each_place_has_its_line(tmp_path):
     found = checkpointing_of(_written(tmp_path, SAVES + "o = torch.load('a')\nopt.load_state_dict(o)\n"))
-    assert found is not None
     assert found["saves"] == ["train.py:6 torch.save"]
     assert found["loads"] == ["train.py:7 torch.load", "train.py:8 opt.load_state_dict"]
 
@@ -97,7 +96,6 @@ def test_modules_beside_the_script_count_and_installed_ones_do_not(tmp_path, mon
         module.__file__ = str(tmp_path / path)
         monkeypatch.setitem(sys.modules, name, module)
     found = checkpointing_of(script)
-    assert found is not None
     assert (found["use"], found["saves"]) == ("saves", ["helper.py:2 torch.save"])
 
 

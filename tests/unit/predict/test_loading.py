@@ -46,7 +46,6 @@ ALONE_S = estimate(None, 0).iteration_s.p50
 
 def test_cpu_seconds_of_a_sample_count_as_often_as_there_are_samples():
     loading = input_work(loads(2.0, 8, loader_cpu_s_per_sample=0.02))
-    assert loading is not None
     assert loading.cpu_s.p50 == pytest.approx(64 * 0.02)
     assert (loading.cpu_s.p10, loading.cpu_s.p90) == (
         pytest.approx(1.28 / FACTOR), pytest.approx(1.28 * FACTOR),
@@ -58,13 +57,11 @@ def test_cpu_seconds_of_a_sample_count_as_often_as_there_are_samples():
 
 def test_a_trace_of_before_counts_all_its_loading_as_work_of_the_cpu():
     loading = input_work(loads(4.0, 8))
-    assert loading is not None
     assert (loading.cpu_s.p50, loading.wait_s) == (4.0, 0.0)
 
 
 def test_more_cpu_than_time_is_work_of_several_threads_and_no_wait():
     loading = input_work(loads(0.5, 8, loader_cpu_s_per_sample=0.02))
-    assert loading is not None
     assert loading.wait_s == 0
 
 
@@ -82,7 +79,6 @@ def test_where_the_iteration_is_as_short_that_is_said(seconds, is_told):
 
 def test_what_nobody_measured_is_assumed_by_the_kind_of_sample():
     loading = input_work(loads(None, 8, ops=images()))
-    assert loading is not None
     assert (loading.kind, loading.num_workers, loading.num_samples) == ("image", 8, 64)
     # JPEG decode and crop: 144 images a second and vCPU, give or take.
     assert 64 / 400 < loading.cpu_s.p50 < 64 / 70
@@ -92,7 +88,6 @@ def test_what_nobody_measured_is_assumed_by_the_kind_of_sample():
 
 def test_what_was_measured_goes_before_what_is_assumed():
     measured = input_work(loads(4.0, 8, ops=images()))
-    assert measured is not None
     assert (measured.kind, measured.cpu_s.p50) == (None, 4.0)
     assert input_work(loads(0.0, 8, ops=images())) is None
 
@@ -104,7 +99,6 @@ def test_a_script_that_copies_nothing_loads_nothing():
 
 def test_without_a_dataloader_the_copies_tell_how_many_samples_there_are():
     loading = input_work(loads(None, None, ops=images(batch=32), batch_size=None))
-    assert loading is not None
     assert (loading.num_samples, loading.num_workers) == (32, None)
 
 
@@ -216,7 +210,6 @@ def test_where_it_was_measured_a_machine_with_fewer_vcpus_still_waits_longer():
 def test_what_is_assumed_is_no_more_than_the_measured_iteration_had_time_for():
     ops = tuple(replace(op, measured_s=1e-4) for op in images())
     loading = predict(loads(None, 2, ops=ops, origin_gpu=V100.name, iteration_s=1e-3), V100)
-    assert loading.input is not None
     assert loading.input.cpu_s == exactly(2e-3)
 
 

@@ -119,7 +119,6 @@ def test_recurrent_layers_are_products_of_all_inputs_and_then_steps():
 def steps_s(op: Op) -> float:
     """By their own formula, at the data sheet's rate of the made-up GPU."""
     steps = steps_of(op)
-    assert steps is not None
     constants = step_constants()["tensor", steps.is_backward]
     return steps_time_s(steps, constants, AMPERE, AMPERE.tensor_flops_per_s["fp16"])
 
@@ -128,7 +127,6 @@ def test_what_recurrent_layers_read_and_write_at_once_counts_where_it_takes_long
     op = replace(make_layers(dtype="float16"), bytes=8 * 10**9)
     products = replace(op, bytes=0)
     steps = steps_of(op)
-    assert steps is not None
     at_once_s = (op.flops - steps.flops) / 40e12
     assert seconds(op) == pytest.approx(seconds(products) - at_once_s + 0.01)
 

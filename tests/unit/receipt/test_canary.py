@@ -30,14 +30,12 @@ def test_few_steps_say_nothing():
 )
 def test_only_slower_than_p90_is_slower(step_s, held, is_slower):
     pace = pace_of(EXPECTED, steps(step_s), 100)
-    assert pace is not None
     assert (pace.held, pace.is_slower) == (held, is_slower)
 
 
 @given(st.floats(0.01, 100))
 def test_the_job_differs_by_its_steps_alone(step_s):
     pace = pace_of(EXPECTED, steps(step_s), 100)
-    assert pace is not None
     # Waiting and start-up stay: 1,000 s of the 4,600.
     assert pace.job_s == pytest.approx(1000 + 3600 * step_s)
     assert pace.job_usd == pytest.approx(2.0 + 1.5 * (step_s - 1))
@@ -52,5 +50,4 @@ def test_what_is_unknown_stays_unknown():
         usd_per_h=None,
     )
     pace = pace_of(unpriced, steps(2.0), 100)
-    assert pace is not None
     assert (pace.job_s, pace.job_usd) == (8200.0, None)

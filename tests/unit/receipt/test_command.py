@@ -106,7 +106,6 @@ def test_a_signal_from_outside_interrupts_and_a_crash_fails(script, code, status
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGUSR1", "SIGHUP"])
 def test_a_signal_reaches_the_command_and_we_outlive_it(name):
     with runner(sys.executable, "-c", WAITS) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(getattr(signal, name))
         assert process.stdout.readline() == f"got {name}\n"
@@ -155,7 +154,6 @@ def test_what_is_ignored_stays_ignored():
     with runner(
         sys.executable, "-c", script, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "True\n"
 
 

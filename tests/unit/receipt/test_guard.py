@@ -176,7 +176,6 @@ def listens():
     """A real process with a handler for SIGUSR1."""
     code = "import signal; signal.signal(signal.SIGUSR1, print); print(1, flush=True); signal.pause()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         yield process
         process.kill()

@@ -44,7 +44,6 @@ def test_a_run_that_goes_on_is_not_left_behind_and_one_that_was_killed_is(tmp_pa
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         assert left(tmp_path) == []
         process.kill()

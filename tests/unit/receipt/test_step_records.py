@@ -53,10 +53,8 @@ def test_what_is_counted_is_what_is_read(tmp_path, monkeypatch):
     clocked(tmp_path, monkeypatch, *[0.25] * 400)
     steps, warnings = read_steps(tmp_path, 101.0)
     assert warnings == []
-    assert steps is not None
     assert (steps.num_steps, steps.num_processes) == (401, 1)
     assert steps.span_s == pytest.approx(100.0)
-    assert steps.step_s is not None
     assert steps.step_s.p10 == steps.step_s.p90 == pytest.approx(0.25, rel=0.005)
     (path,) = tmp_path.iterdir()
     assert set(json.loads(path.read_text())) == set(StepRecord.model_fields)
@@ -66,23 +64,18 @@ def test_a_host_that_runs_ahead_of_its_gpu_does_not_hide_its_time(tmp_path, monk
     """Nine steps are launched at once, the tenth waits for all: the median of single steps would be 1 ms."""
     clocked(tmp_path, monkeypatch, *([0.001] * 9 + [0.991]) * 50)
     steps, _ = read_steps(tmp_path, 51.0)
-    assert steps is not None
-    assert steps.step_s is not None
     assert steps.step_s.p50 == pytest.approx(0.1, rel=0.06)
 
 
 def test_a_pause_such_as_an_evaluation_moves_the_median_little(tmp_path, monkeypatch):
     clocked(tmp_path, monkeypatch, *([0.1] * 99 + [60.0]) * 5)
     steps, _ = read_steps(tmp_path, 400.0)
-    assert steps is not None
-    assert steps.step_s is not None
     assert steps.step_s.p50 == pytest.approx(0.1, rel=0.01)
 
 
 def test_one_step_has_no_time(tmp_path, monkeypatch):
     clocked(tmp_path, monkeypatch)
     steps, warnings = read_steps(tmp_path, 1.0)
-    assert steps is not None
     assert (steps.num_steps, steps.step_s, warnings) == (1, None, [])
 
 
@@ -90,7 +83,6 @@ def test_a_killed_process_loses_ten_seconds_at_most(tmp_path, monkeypatch):
     monkeypatch.setattr(StepClock, "end", lambda _: None)
     clocked(tmp_path, monkeypatch, *[0.5] * 100)
     steps, _ = read_steps(tmp_path, 51.0)
-    assert steps is not None
     assert 50.0 - steps.span_s <= 10.0 + 20 * 0.5
 
 
@@ -109,7 +101,6 @@ def test_of_ranks_the_first_counts_and_others_are_no_rivals(tmp_path):
     for rank in range(4):
         write(tmp_path, pid=10 - rank, rank=rank, num_steps=101 + rank)
     steps, warnings = read_steps(tmp_path, 60.0)
-    assert steps is not None
     assert (steps.num_steps, steps.num_processes, warnings) == (101, 1, [])
 
 
@@ -117,7 +108,6 @@ def test_of_several_trainings_the_longest_counts_and_they_are_told_apart(tmp_pat
     for pid in range(3):
         write(tmp_path, pid=pid, num_steps=101 + pid)
     steps, _ = read_steps(tmp_path, 60.0)
-    assert steps is not None
     assert (steps.num_steps, steps.num_processes) == (103, 3)
 
 
@@ -144,7 +134,6 @@ def test_a_forged_record_is_one_warning_and_loses_nothing(change, words, tmp_pat
     write(tmp_path, pid=1)
     write(tmp_path, pid=2, **change)
     steps, warnings = read_steps(tmp_path, 60.0)
-    assert steps is not None
     assert steps.num_steps == 101
     (warning,) = warnings
     assert warning.startswith("a record of steps is left out: ")

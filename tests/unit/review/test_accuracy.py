@@ -18,7 +18,6 @@ def followed(hours: float = 2.0, usd: float | None = 10.0, **changes: object) ->
 
 def test_a_run_at_the_bound_is_within_it():
     held = accuracy(followed(2.0), followed(3.0), followed(3.001)).time
-    assert held is not None
     assert (held.num, held.num_within_p50, held.num_within_p90) == (3, 1, 2)
     assert held.expected_within_p90 == pytest.approx(2.7)
     assert held.median_ratio == 1.5
@@ -26,7 +25,6 @@ def test_a_run_at_the_bound_is_within_it():
 
 def test_costs_have_a_record_of_their_own():
     held = accuracy(followed(usd=15.0), followed(usd=16.0), followed(usd=None)).cost
-    assert held is not None
     assert (held.num, held.num_within_p90) == (2, 1)
 
 

@@ -32,7 +32,6 @@ SHOW = "import json, os, sys; print(json.dumps([os.getcwd(), *sys.argv[1:]]))"
 def as_cron_runs_it(line: str) -> str:
     """The command of a line, as cron(8) gives it to the shell: five fields, % is a line break, \\% a %."""
     command = re.fullmatch(r"(?:\S+\s+){5}(.*)", line)
-    assert command is not None
     assert not re.search(r"(?<!\\)%", command[1]), "cron would cut the line here"
     return command[1].replace(r"\%", "%")
 

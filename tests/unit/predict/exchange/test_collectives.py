@@ -148,7 +148,6 @@ def held(estimate: IterationEstimate) -> dict[MemoryPart, int]:
 
 
 def channels(estimate: IterationEstimate) -> int:
-    assert estimate.memory is not None
     return estimate.memory.parts[MemoryPart.COMMUNICATION]
 
 

@@ -27,7 +27,6 @@ CONTEXT = 80 * 2048 * 1024 + 300 * MIB
 
 def test_one_gpu():
     need = memory_need(make_transformer(), make_gpu(), ONE)
-    assert need is not None
     assert need.parts[MemoryPart.CONTEXT] == CONTEXT
     assert need.parts[MemoryPart.WORKSPACE] == 16.25 * MIB
     assert need.parts[MemoryPart.FRAGMENTATION] == pytest.approx((fragmentation().p50 - 1) * 22 * GIB, abs=1)
@@ -37,7 +36,6 @@ def test_one_gpu():
 
 def test_each_side_of_the_need_has_the_width_of_its_own_side():
     tensors = footprint(make_transformer(), ONE)
-    assert tensors is not None
     fixed, lost = Interval(p10=0.0, p50=0.0, p90=0.0), Interval(p10=1.0, p50=1.1, p90=1.5)
     need = need_bytes(tensors, Overheads(parts={}, fixed=fixed, fragmentation=lost))
     total = tensors.peak(1.0).total
@@ -48,7 +46,6 @@ def test_each_side_of_the_need_has_the_width_of_its_own_side():
 
 def test_several_gpus_exchange_through_channels_and_buckets():
     need = memory_need(make_transformer(), make_gpu(), Layout(gpus_per_node=8))
-    assert need is not None
     assert need.parts[MemoryPart.COMMUNICATION] == 2 * GIB + 300 * MIB
 
 
@@ -86,7 +83,6 @@ def test_it_fits_for_certain_where_nine_of_ten_cases_do():
 def test_the_largest_batch_fits_and_one_more_does_not(memory_gib):
     gpu, trace = make_gpu(memory_bytes=memory_gib * GIB), make_transformer()
     largest = predict(trace, gpu).largest_batch
-    assert largest is not None
     assert largest.certain is not None
     assert largest.likely is not None
     assert largest.certain <= largest.likely
@@ -113,14 +109,12 @@ def test_samples_of_all_passes_count():
 
 def test_of_an_unknown_batch_the_share_is_known():
     largest = predict(make_transformer(batch_size=None), make_gpu(memory_bytes=16 * GIB)).largest_batch
-    assert largest is not None
     assert 0 < largest.share < 1
     assert (largest.certain, largest.likely) == (None, None)
 
 
 def test_what_no_batch_needs_may_be_too_much():
     largest = predict(make_transformer(), make_gpu(memory_bytes=4 * GIB)).largest_batch
-    assert largest is not None
     assert (largest.share, largest.certain, largest.likely) == (0.0, 0, 0)
 
 
@@ -145,5 +139,4 @@ def test_inference_has_no_step():
     forward = tuple(op for op in make_transformer().ops if op.phase is Phase.FORWARD)
     memory = replace(MEMORY, gradient_bytes=0, optimizer_bytes=0, peak_bytes=18 * GIB)
     need = memory_need(make_transformer(ops=forward, memory=memory), make_gpu(), ONE)
-    assert need is not None
     assert need.parts[MemoryPart.OPTIMIZER] == need.parts[MemoryPart.GRADIENTS] == 0

@@ -61,6 +61,5 @@ def test_the_sizes_that_are_measured_are_those_that_the_network_reads():
     for batch, rows, columns, inner in TELLING_SIZES:
         op = half(mm(rows, columns, inner) if batch == 1 else bmm(batch, rows, columns, inner))
         values = TENSOR_GEMM.features(op)
-        assert values is not None
         sizes = np.exp(values[: len(LIKENESS.lengths)])
         assert sizes == pytest.approx([batch, rows, columns, inner])

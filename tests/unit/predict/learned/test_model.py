@@ -52,7 +52,6 @@ def test_calls_are_grouped_by_family_in_their_order():
     for name, calls in by_network.items():
         for row, i in zip(calls.features, calls.index, strict=True):
             shape = shape_of(ops[i], "tf32" if name == "tensor_gemm" else "fp32")
-            assert shape is not None
             assert (row == np.array(shape.values, np.float32)).all()
         assert calls.num_bytes.tolist() == [ops[i].bytes for i in calls.index]
     assert by_network["gemm"].flops.tolist() == [48.0, 1440.0]

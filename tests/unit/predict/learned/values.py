@@ -169,7 +169,6 @@ def make_networks(seed: int = 0) -> Mapping[str, LearnedNetwork]:
     networks = {}
     for family, op in EXAMPLES.items():
         shape = shape_of(op)
-        assert shape is not None
         networks[family] = make_network(len(shape.values) + 2, seed)
     return networks
 

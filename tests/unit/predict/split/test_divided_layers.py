@@ -148,7 +148,6 @@ def test_a_batch_of_unknown_size_is_not_divided():
 def test_a_stage_holds_the_activations_of_as_many_passes_as_there_are_stages():
     def activations(number: int) -> float:
         estimate = predict(transformer(), GPU, 2, split=Split(pipeline=2, micro_batches=number))
-        assert estimate.memory is not None
         return estimate.memory.parts["activations"]  # type: ignore[index]
 
     # Both halves of a batch in two micro-batches; a half of it in four.

@@ -23,7 +23,6 @@ def estimate_of(split: Split, layout: Layout = EIGHT, trace: Trace | None = None
 
 
 def need_of(estimate: IterationEstimate) -> float:
-    assert estimate.memory is not None
     return estimate.memory.need_bytes.p50
 
 

@@ -36,7 +36,6 @@ MEMORY = MemoryUse(
 @given(st.integers(2, 16))
 def test_passes_repeat_and_the_step_and_its_clipping_do_not(passes):
     trace = accumulated(make_trace(ops=(FORWARD, BACKWARD, CLIP, step()), memory=MEMORY), passes)
-    assert trace is not None
     assert [op.count for op in trace.ops[:4]] == [passes, passes, 1, 1]
     assert (trace.accumulation, trace.batch_size) == (passes, 64 * passes)
 
@@ -61,7 +60,6 @@ def test_of_several_lists_the_one_as_large_as_the_gradients_counts():
 
 def test_gradients_of_the_passes_before_are_there_at_the_peak():
     trace = accumulated(make_trace(ops=(FORWARD, BACKWARD, step()), memory=MEMORY), 2)
-    assert trace is not None
     assert trace.memory.peak_bytes == 2 * NUM_BYTES + 1000
 
 

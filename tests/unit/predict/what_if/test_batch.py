@@ -34,7 +34,6 @@ ACTIVATIONS = op("gelu", [tensor(BATCH, LENGTH, WIDTH)], [tensor(BATCH, LENGTH, 
 
 def grown(one: Op, factor: int = 2, **changes: object) -> Op:
     trace = with_batch(make_trace(ops=(one, ACTIVATIONS, STEP), batch_size=BATCH, **changes), factor)
-    assert trace is not None
     return trace.ops[0]
 
 
@@ -89,7 +88,6 @@ def test_a_bias_gradient_is_summed_over_the_batch_even_where_it_looks_like_a_wei
     inner = op("gelu", [tensor(BATCH, 96, WIDTH)], [tensor(BATCH, 96, WIDTH)])
     step = op("_foreach_add_", [WEIGHT, tensor(WIDTH)], [WEIGHT, tensor(WIDTH)], Phase.OPTIMIZER)
     trace = with_batch(make_trace(ops=(one, inner, step), batch_size=BATCH), 2)
-    assert trace is not None
     assert (trace.ops[0].inputs, trace.ops[0].outputs) == ((tensor(2 * WIDTH, WIDTH),), one.outputs)
 
 
@@ -98,7 +96,6 @@ def test_work_grows_with_the_batch_and_the_step_stays(factor, channels, side):
     images = tensor(BATCH, channels, side, side)
     before = op("relu", [images], [images])
     trace = with_batch(make_trace(ops=(before, STEP), batch_size=BATCH, iteration_s=1.0), factor)
-    assert trace is not None
     assert trace.ops[0].flops == factor * before.flops
     assert trace.ops[0].bytes == factor * before.bytes
     assert trace.ops[1] is STEP
@@ -108,7 +105,6 @@ def test_work_grows_with_the_batch_and_the_step_stays(factor, channels, side):
 def test_as_many_samples_are_fewer_steps():
     sizes = {"batch_size": BATCH, "iterations_per_epoch": 101, "data_loading_s": 0.5}
     trace = with_batch(make_trace(ops=(ACTIVATIONS, STEP), **sizes), 2)
-    assert trace is not None
     assert (trace.iterations_per_epoch, trace.data_loading_s) == (51, 1.0)
 
 
@@ -122,7 +118,6 @@ def memory(**changes: int | None) -> MemoryUse:
 
 def peak(use: MemoryUse, factor: int = 2) -> int | None:
     trace = with_batch(make_trace(ops=(ACTIVATIONS, STEP), batch_size=BATCH, memory=use), factor)
-    assert trace is not None
     return trace.memory.peak_bytes
 
 
@@ -161,6 +156,5 @@ def test_an_activation_of_a_weights_shape_grows_where_it_is_followed(sources, ex
     rows = followed("gelu", [tensor(BATCH, 96, WIDTH)], [tensor(BATCH, 96, WIDTH)], flow(3, Role.OUTSIDE))
     scaled = followed("mul", [SQUARE, SQUARE], [SQUARE], flow(4, *sources))
     trace = with_batch(make_trace(ops=(rows, scaled, ACTIVATIONS, STEP), batch_size=BATCH), 2)
-    assert trace is not None
     assert tuple(given.shape[0] for given in trace.ops[1].inputs) == expected
     assert trace.ops[1].outputs[0].shape == (2 * WIDTH, WIDTH)

@@ -24,7 +24,6 @@ def convolution(direction: str, channels: int, side: int, *, last: bool) -> Op:
 @given(st.sampled_from(DIRECTIONS), st.integers(2, 64), st.integers(2, 30))
 def test_it_is_what_a_profile_in_channels_last_records(direction, channels, side):
     turned = in_channels_last(make_trace(ops=(convolution(direction, channels, side, last=False),)))
-    assert turned is not None
     assert turned.ops == (convolution(direction, channels, side, last=True),)
     assert in_channels_last(turned) is None
 
@@ -34,7 +33,6 @@ def test_other_operators_and_work_stay_and_measurements_go():
     op = replace(convolution("forward", 8, 4, last=False), measured_s=1.0)
     trace = replace(make_trace(ops=(other, op)), iteration_s=1.0)
     turned = in_channels_last(trace)
-    assert turned is not None
     assert turned.ops[0] is other
     assert (turned.ops[1].flops, turned.ops[1].bytes) == (op.flops, op.bytes)
     assert (turned.ops[1].measured_s, turned.iteration_s) == (None, None)
@@ -48,7 +46,6 @@ IMAGE = TensorSpec(shape=(4, 8, 6, 6), dtype="float32", stride=(288, 36, 6, 1))
 def test_group_norm_knows_one_layout_so_its_image_is_copied_there_and_back(name):
     norm = replace(make_op(f"aten::{name}"), inputs=(IMAGE, IMAGE), outputs=(IMAGE,), count=3)
     turned = in_channels_last(make_trace(ops=(norm, convolution("forward", 8, 4, last=False))))
-    assert turned is not None
     there, back, kept = turned.ops[:3]
     assert kept is norm
     for copy in (there, back):
@@ -80,7 +77,6 @@ def test_images_that_a_product_reads_as_rows_are_copied():
     first = convolution("forward", 8, 4, last=False)
     flat = product((4, 16 * 4 * 4), count=3)
     turned = in_channels_last(make_trace(ops=(first, flat)))
-    assert turned is not None
     _, copy, kept = turned.ops
     assert kept is flat
     assert (copy.name, copy.phase, copy.count) == ("aten::clone", flat.phase, 3)

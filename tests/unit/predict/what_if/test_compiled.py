@@ -66,7 +66,6 @@ def test_casts_of_weights_stay_since_products_read_them():
 def test_the_change_is_a_fact_that_the_prediction_acts_on():
     trace = make_trace(ops=(PRODUCT, GELU), iteration_s=1.0)
     changed = compiled(trace)
-    assert changed is not None
     assert (changed.ops, changed.compile_mode, changed.iteration_s) == (trace.ops, "default", None)
     assert predict(changed, GPU).device_s.p50 < predict(trace, GPU).device_s.p50
     assert StepCompiled(mode="default") in predict(changed, GPU).assumptions

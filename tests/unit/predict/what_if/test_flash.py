@@ -37,7 +37,6 @@ MASK = op("masked_fill", [SCORES, tensor(LENGTH, LENGTH)], SCORES)
 
 def fused(*ops: Op) -> tuple[Op, ...]:
     trace = with_fused_attention(make_trace(ops=(LINEAR, *ops)))
-    assert trace is not None
     assert trace.ops[0] is LINEAR
     return trace.ops[1:]
 
@@ -46,7 +45,6 @@ def test_products_and_softmax_become_one_call_each_way():
     forward, backward = fused(*FORWARD, *BACKWARD)
     assert (forward.count, backward.count) == (12, 12)
     call = attention_call(forward)
-    assert call is not None
     assert (call.batch_heads, call.queries, call.keys, call.key_size) == (HEADS, LENGTH, LENGTH, SIZE)
     assert not call.has_mask
     assert forward.flops == FORWARD[0].flops + FORWARD[3].flops
@@ -57,7 +55,6 @@ def test_products_and_softmax_become_one_call_each_way():
 def test_a_mask_is_kept_and_no_backward_is_made_up():
     (forward,) = fused(*FORWARD[:2], MASK, *FORWARD[2:])
     call = attention_call(forward)
-    assert call is not None
     assert call.has_mask
 
 

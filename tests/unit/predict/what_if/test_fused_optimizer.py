@@ -30,7 +30,6 @@ ADAM = (
 
 def fused(*ops: Op) -> list[Op]:
     trace = with_fused_optimizer(make_trace(ops=(make_op(), *ops)))
-    assert trace is not None
     return list(trace.ops[1:])
 
 
@@ -72,5 +71,4 @@ def test_the_lists_of_a_step_no_longer_count_at_its_peak():
         pass_activation_bytes=5, pass_peak_bytes=35, most_activation_bytes=5,
     )  # fmt: skip
     trace = with_fused_optimizer(make_trace(ops=(make_op(), *ADAM), memory=memory))
-    assert trace is not None
     assert (trace.memory.peak_bytes, trace.memory.activation_bytes) == (40, 0)
