@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.formats import foreign_files
-from advisor.formats.foreign_files import MOST_CHARACTERS, read_members
+from advisor.formats.foreign_files import MOST_CHARACTERS, read_json, read_members
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -118,3 +118,29 @@ def test_a_long_list_of_small_elements_is_no_such_part():
     members = read_members(io.StringIO("[" + f'"{element}",' * number + "1]"), streamed="ops")
     (elements,) = (list(values) for _, values in members)
     assert elements == [element] * number + [1]
+
+
+def test_json_is_read():
+    assert read_json(b'{"a": [1, 2.5, {"b": null}], "c": {"b": true}}') == {
+        "a": [1, 2.5, {"b": None}],
+        "c": {"b": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b'{"a": 1, "a": 2}', "the key 'a' stands twice"),
+        (b'[{"b": {"a": 1, "a": 1}}]', "stands twice"),
+        (b"NaN", "NaN is no number"),
+        (b"[-Infinity]", "-Infinity is no number"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b"9" * 100_000, "digits"),
+        (b'{"a": ', "it is no JSON"),
+        (b"", "it is no JSON"),
+        (b'"\xff"', "no text in UTF-8"),
+    ],
+)
+def test_what_is_none_is_one_clear_error(text, words):
+    with pytest.raises(ValueError, match=words):
+        read_json(text)

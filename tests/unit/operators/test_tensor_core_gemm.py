@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from advisor.core.gpus import load_gpus, resolve_gpu
 from advisor.core.values import GpuSpec, Op, TensorSpec
-from advisor.operators.gemm import FP8_GEMM, TENSOR_GEMM, WAVES, product_of
-from tests.builders import make_gpu
+from advisor.operators.gemm import FP8_GEMM, GEMM, TENSOR_GEMM, WAVES, product_of
+from tests.builders import make_gpu, make_op
 from tests.every import of_every
 from tests.unit.predict.learned.values import addmm, baddbmm, bmm, half, mm, scaled_mm
 
@@ -171,3 +171,26 @@ def test_a_scale_is_no_operand():
     op = scaled_mm(8, 16, 32)
     wide = replace(op, inputs=(*op.inputs[:2], TensorSpec(shape=(8, 1), dtype="float32"), op.inputs[3]))
     assert product_of(op) == product_of(wide)
+
+
+FEATURES = GEMM.learned[0].features
+
+
+def gradient(rows: int, width: int, *, of_weight: bool = True) -> tuple[float, ...] | None:
+    stride = (1, width) if of_weight else (rows, 1)
+    left = TensorSpec(shape=(width, rows), dtype="float32", stride=stride)
+    right = TensorSpec(shape=(rows, width), dtype="float32", stride=(width, 1))
+    return FEATURES(replace(make_op("aten::mm", flops=2 * rows * width**2), inputs=(left, right)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "of_weight", "is_shared"),
+    [
+        (2**20, 256, True, True),
+        (4096, 256, True, False),
+        (2**20, 4096, True, False),
+        (2**20, 256, False, False),
+    ],
+)
+def test_a_long_sum_of_few_blocks_is_read_as_one_that_is_shared(rows, width, of_weight, is_shared):
+    assert gradient(rows, width, of_weight=of_weight)[-1] == float(is_shared)

@@ -1,6 +1,9 @@
 """Parent and child hold each other to one contract; its types also check what a script forges."""
 
+import ast
 import json
+import sys
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -8,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.core.errors import ProfileError
+from advisor.payload import child as child_program
 from advisor.payload import protocol
 from advisor.payload.child import start
 from advisor.payload.progress import write_result
@@ -144,3 +148,45 @@ def test_only_what_the_check_can_read_stands_in_the_contract():
 
     unknown = {hint for hint in kinds(protocol.Result) if hint not in known and get_origin(hint) is not dict}
     assert not unknown
+
+
+PAYLOAD = Path(__file__).parents[3] / "advisor" / "payload"
+FILES = sorted(PAYLOAD.rglob("*.py"))
+# Of the interpreter that torch asks for; commands of `advisor run` may start any.
+OLDEST, OLDEST_OF_RECEIPTS = (3, 10), (3, 7)
+
+
+def imported_at_run_time(node: ast.AST):
+    """The modules that a file imports; those for the type checker alone left out."""
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        children = node.orelse
+    else:
+        children = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        yield str(node.module)
+    for child in children:
+        yield from imported_at_run_time(child)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PAYLOAD)))
+def test_a_file_is_old_python_that_needs_torch_alone(path):
+    oldest = OLDEST_OF_RECEIPTS if "receipt" in path.parts else OLDEST
+    tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=oldest)
+    roots = {name.partition(".")[0] for name in imported_at_run_time(tree)}
+    assert roots <= {"torch", *sys.stdlib_module_names}
+
+
+def test_a_python_that_is_too_old_says_so_in_its_result(tmp_path, monkeypatch):
+    """Was: a TypeError of ours."""
+    result, job = tmp_path / "result.json", tmp_path / "job.json"
+    job.write_text(json.dumps({"version": VERSION, "result": str(result)}))
+    monkeypatch.setattr(child_program, "die_with_the_parent", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["child.py", str(job)])
+    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
+    child_program.main()
+    monkeypatch.undo()
+    assert read_recording(result) | {"format_version": 0} == {
+        "format_version": 0, "status": "old_python", "message": "3.9.18"
+    }  # fmt: skip

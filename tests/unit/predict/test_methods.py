@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.core.gpus import resolve_gpu
-from advisor.core.values import GpuSpec, Kernel, Method, Op, Phase, Trace
+from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.core.values import GpuSpec, Kernel, Method, Op, Phase, Precision, Trace
 from advisor.operators.gemm import GEMM
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.predict.constants import constants_for
+from advisor.predict.distinct import Same, asked_rates, columns_of, merged, shared
 from advisor.predict.interval import SIGMA_ROOFLINE_ASSUMED, SIGMA_ROOFLINE_FITTED
 from advisor.predict.iteration import predict
 from advisor.predict.knowledge import shipped
-from advisor.predict.methods import op_times
+from advisor.predict.methods import Called, op_times, operator_times
 from advisor.predict.roofline import op_times_s
 from advisor.predict.step_time import HOST
 from tests.builders import make_op, make_trace
@@ -133,3 +134,61 @@ def test_overloads_of_one_operator_are_one_line():
     by_operator = predict(trace_of(*ops, origin_gpu=None), T4).by_operator
     assert set(by_operator) - {HOST} == {"sum (roofline)", "cumsum_ (roofline)"}
     assert by_operator["sum (roofline)"] == pytest.approx(2 * by_operator["cumsum_ (roofline)"])
+
+
+GPU = load_gpus()["A100-SXM-80GB"]
+
+
+def test_they_add_up_to_the_estimate():
+    trace = make_trace()
+    times = operator_times(trace, GPU)
+    estimate = predict(trace, GPU)
+    waits = sum(s for name, s in estimate.by_operator.items() if name.startswith("waiting"))
+    assert abs(sum(calls.time_s for calls in times.values()) - (estimate.device_s.p50 - waits)) < 1e-9
+
+
+def test_calls_are_counted_by_phase():
+    ops = (
+        make_op("aten::add", phase=Phase.FORWARD, count=3),
+        make_op("aten::add", phase=Phase.FORWARD, count=2),
+        make_op("aten::add", phase=Phase.BACKWARD, count=1),
+    )
+    times = operator_times(make_trace(ops=ops), GPU)
+    counts = {called: calls.count for called, calls in times.items()}
+    assert counts == {Called("add", Phase.FORWARD): 5, Called("add", Phase.BACKWARD): 1}
+    one, other = times[Called("add", Phase.FORWARD)], times[Called("add", Phase.BACKWARD)]
+    assert one.flops == 5 * other.flops
+
+
+FULL = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=True)
+ONE, OTHER = make_op("aten::mm", count=2), make_op("aten::add", count=3)
+OPS = (ONE, OTHER, replace(ONE, count=5), OTHER)
+
+
+def test_counts_of_equal_operators_add_up():
+    assert merged(OPS) == (replace(ONE, count=7), replace(OTHER, count=6))
+    assert merged((ONE, OTHER)) == (ONE, OTHER)
+
+
+def test_shared_operators_are_equal_in_their_counts_too():
+    again = tuple(replace(op) for op in OPS)
+    found = shared((*OPS, *again))
+    assert found == (*OPS, *again)
+    assert len({id(op) for op in found}) == 3
+
+
+def test_what_is_kept_is_kept_for_one_sequence():
+    again = tuple(replace(op) for op in OPS)
+    assert merged(OPS) is merged(OPS) is not merged(again)
+    assert asked_rates(OPS, FULL) is asked_rates(OPS, FULL)
+    assert columns_of(OPS) is columns_of(OPS) is not columns_of(again)
+    assert Same(OPS) == Same(OPS) != Same(again)
+    assert Same(OPS) != OPS
+
+
+def test_a_custom_operator_is_named_once():
+    ops = (*OPS, make_op("mine::kernel"), make_op("mine::kernel", count=4), make_op("ours::kernel"))
+    columns = columns_of(ops)
+    assert [columns.names[i] for i in columns.name_index] == ["mm", "add", "mm", "add", *["kernel"] * 3]
+    assert columns.custom == ("kernel",)
+    assert columns.counts.tolist() == [2, 3, 5, 3, 1, 4, 1]

@@ -20,7 +20,7 @@ from advisor.service.watching import Watch, WatchRequest, expected_of, verdict_o
 from advisor.store.ledger import Alternative
 from tests.listening import Heard
 from tests.team import make_entry, make_offered
-from tests.unit.receipt.test_canary import EXPECTED
+from tests.unit.receipt.test_guard import EXPECTED
 
 STEPS = {
     "version": 1,
