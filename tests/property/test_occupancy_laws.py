@@ -82,23 +82,6 @@ def test_occupancy_is_a_share(threads, registers, shared, limits):
     assert 0.0 <= occupancy(threads, num_blocks, limits) <= 1.0
 
 
-@given(THREADS, REGISTERS, REGISTERS, SHARED_BYTES, SHARED_BYTES, LIMITS)
-def test_asking_for_more_never_makes_more_blocks_resident(
-    threads, registers, more, shared, more_shared, limits
-):
-    few = resident_blocks(threads, registers + more, shared + more_shared, limits)
-    assert few <= resident_blocks(threads, registers, shared, limits)
-
-
-@given(THREADS, REGISTERS, SHARED_BYTES, LIMITS, LIMITS)
-def test_a_bigger_sm_never_holds_fewer_blocks(threads, registers, shared, limits, other):
-    sizes = [name for name in LIMIT_COLUMNS if name.startswith("max_")]
-    bigger = replace(limits, **{name: max(getattr(limits, name), getattr(other, name)) for name in sizes})
-    assert resident_blocks(threads, registers, shared, bigger) >= resident_blocks(
-        threads, registers, shared, limits
-    )
-
-
 @needs_compiled
 @given(st.lists(st.tuples(THREADS, REGISTERS, SHARED_BYTES), max_size=8), st.lists(LIMITS, max_size=4))
 def test_compiled_counts_equal_the_reference(launched, limits):

@@ -131,21 +131,11 @@ def test_a_section_that_is_no_section_below_a_variable(tmp_path):
         load_config(environ={"ADVISOR_LOCAL__GPU": "T4"}, cwd=tmp_path)
 
 
-def test_settings_survive_a_round_trip():
-    settings = Settings.model_validate({"cloud": {"startup": "1h30m20s"}, "spot": {"checkpoint": "90s"}})
-    assert Settings.model_validate(settings.model_dump(mode="json")) == settings
-
-
 def test_all_faults_at_once(tmp_path):
     write_project(tmp_path, "cloud: {max_gps: 3, startup: 5}\nlocl: {}\n")
     with pytest.raises(ConfigError) as caught:
         load_config(environ={}, cwd=tmp_path)
     assert len(str(caught.value).splitlines()) == 3
-
-
-def test_an_empty_file_changes_nothing(tmp_path):
-    write_project(tmp_path, "# nothing\n")
-    assert load_config(environ={}, cwd=tmp_path).settings == Settings()
 
 
 def test_the_template_lists_every_setting_and_changes_nothing(tmp_path):

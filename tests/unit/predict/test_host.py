@@ -113,48 +113,35 @@ def test_how_a_step_is_launched_outlives_its_file(tmp_path):
     assert read_trace(tmp_path / "trace.json") == trace
 
 
-def test_without_a_wait_the_longer_of_the_two_decides():
-    host_s, gpu_s = dict.fromkeys(Phase, 1.0), {Phase.FORWARD: 0.1, Phase.BACKWARD: 0.1, Phase.OPTIMIZER: 4.0}
-    assert step_s(host_s, gpu_s) == pytest.approx(4.2)
-
-
-def test_a_wait_at_the_end_of_the_forward_pass_empties_the_queue():
-    """Backward and optimizer are launched for 2 s, and only then the optimizer's kernels run for 4 s."""
-    host_s, gpu_s = dict.fromkeys(Phase, 1.0), {Phase.FORWARD: 0.1, Phase.BACKWARD: 0.1, Phase.OPTIMIZER: 4.0}
-    # From the wait: backward's launches, the optimizer's kernels beside later launches, the forward pass's.
-    assert step_s(host_s, gpu_s, {Phase.FORWARD: 1}) == pytest.approx(1 + 4.0 + 0.1)
-
-
-def test_two_waits_are_two_stretches():
-    host_s, gpu_s = dict.fromkeys(Phase, 1.0), dict.fromkeys(Phase, 3.0)
-    waits = {Phase.FORWARD: 1, Phase.OPTIMIZER: 1}
-    # The optimizer's stretch: backward and optimizer, 6 s; the forward pass alone, 3 s.
-    assert step_s(host_s, gpu_s, waits) == pytest.approx(9.0)
-
-
-def test_a_phase_of_many_waits_hides_no_launches_behind_other_phases():
-    """An optimizer reads a norm of each of 100 tensors: 1 % of it is launched behind the backward pass."""
-    host_s = {Phase.FORWARD: 0.1, Phase.BACKWARD: 0.1, Phase.OPTIMIZER: 2.0}
-    gpu_s = {Phase.FORWARD: 1.0, Phase.BACKWARD: 2.0, Phase.OPTIMIZER: 1.0}
-    assert step_s(host_s, gpu_s, {Phase.OPTIMIZER: 1}) == pytest.approx(4.0)
-    assert step_s(host_s, gpu_s, {Phase.OPTIMIZER: 100}) == pytest.approx(0.99 * 2.0 + 3.0 + 0.01 * 1.0)
+@pytest.mark.parametrize(
+    ("host_s", "gpu_s", "waits", "expected_s"),
+    [
+        # Without a wait the longer of the two decides.
+        ((1, 1, 1), (0.1, 0.1, 4), {}, 4.2),
+        # From a wait at the forward pass's end: backward's launches, then the optimizer's kernels beside
+        # later launches, then the forward pass's.
+        ((1, 1, 1), (0.1, 0.1, 4), {Phase.FORWARD: 1}, 1 + 4.0 + 0.1),
+        # Two waits are two stretches: backward and optimizer, 6 s; the forward pass alone, 3 s.
+        ((1, 1, 1), (3, 3, 3), {Phase.FORWARD: 1, Phase.OPTIMIZER: 1}, 9.0),
+        # An optimizer reads a norm of each of 100 tensors: 1 % of it is launched behind the backward pass.
+        ((0.1, 0.1, 2), (1, 2, 1), {Phase.OPTIMIZER: 1}, 4.0),
+        ((0.1, 0.1, 2), (1, 2, 1), {Phase.OPTIMIZER: 100}, 0.99 * 2.0 + 3.0 + 0.01 * 1.0),
+        # A loss scaler has the optimizer launched beside an idle GPU, and passes hide behind their kernels.
+        ((1, 1, 2), (3, 3, 0.5), {Phase.BACKWARD: 1}, 8.0),
+    ],
+)
+def test_steps_by_hand(host_s, gpu_s, waits, expected_s):
+    by_phase = [dict(zip(Phase, seconds, strict=True)) for seconds in (host_s, gpu_s)]
+    assert step_s(*by_phase, waits) == pytest.approx(expected_s)
 
 
 def test_a_value_that_is_read_is_a_wait():
-    read = make_op("advisor::d2h_copy", num_bytes=4, count=3, phase=Phase.BACKWARD)
-    assert waits_in((FORWARD, read)) == {Phase.BACKWARD: 3}
-    assert not waits_in((FORWARD, make_op("advisor::h2d_copy", num_bytes=4)))
-
-
-def test_a_loss_scaler_waits_between_the_backward_pass_and_the_optimizer():
-    """A profile calls forward what is neither backward nor within an optimizer's step."""
+    """A profile calls forward what is neither backward nor within an optimizer's step: as a loss scaler's."""
     read = make_op("advisor::d2h_copy", num_bytes=4)
+    assert waits_in((FORWARD, replace(read, count=3, phase=Phase.BACKWARD))) == {Phase.BACKWARD: 3}
+    assert not waits_in((FORWARD, make_op("advisor::h2d_copy", num_bytes=4)))
     assert waits_in((FORWARD, read, BACKWARD, STEP)) == {Phase.FORWARD: 1}
     assert waits_in((FORWARD, BACKWARD, read, STEP)) == {Phase.BACKWARD: 1}
-    # So the optimizer is launched beside an idle GPU, and passes hide behind their kernels.
-    host_s = {Phase.FORWARD: 1.0, Phase.BACKWARD: 1.0, Phase.OPTIMIZER: 2.0}
-    gpu_s = {Phase.FORWARD: 3.0, Phase.BACKWARD: 3.0, Phase.OPTIMIZER: 0.5}
-    assert step_s(host_s, gpu_s, {Phase.BACKWARD: 1}) == pytest.approx(8.0)
 
 
 def measured(iteration_s: float, **changes: object) -> Trace:

@@ -44,30 +44,35 @@ def images(batch: int = 64, side: int = 224) -> tuple[object, ...]:
 ALONE_S = estimate(None, 0).iteration_s.p50
 
 
-def test_cpu_seconds_of_a_sample_count_as_often_as_there_are_samples():
-    loading = input_work(loads(2.0, 8, loader_cpu_s_per_sample=0.02))
-    assert loading.cpu_s.p50 == pytest.approx(64 * 0.02)
-    assert (loading.cpu_s.p10, loading.cpu_s.p90) == (
-        pytest.approx(1.28 / FACTOR), pytest.approx(1.28 * FACTOR),
-    )  # fmt: skip
-    # What one process took besides is disks and networks.
-    assert loading.wait_s == pytest.approx(2.0 - 1.28)
-    assert (loading.num_workers, loading.num_samples, loading.kind) == (8, 64, None)
+@pytest.mark.parametrize(
+    ("trace", "cpu_s", "wait_s", "facts"),
+    [
+        # What one process took besides is disks and networks.
+        (loads(2.0, 8, loader_cpu_s_per_sample=0.02), 64 * 0.02, 2.0 - 1.28, (8, 64, None)),
+        # A trace of before counts all of it as work of the CPU.
+        (loads(4.0, 8), 4.0, 0.0, (8, 64, None)),
+        # More work than time is that of several threads.
+        (loads(0.5, 8, loader_cpu_s_per_sample=0.02), 1.28, 0.0, (8, 64, None)),
+        # What was measured goes before what is assumed.
+        (loads(4.0, 8, ops=images()), 4.0, 0.0, (8, 64, None)),
+        # Without a DataLoader the copies tell how many samples there are.
+        (loads(None, None, ops=images(batch=32), batch_size=None), 32 * 0.00695, 0.0, (None, 32, "image")),
+    ],
+)
+def test_what_loading_takes(trace, cpu_s, wait_s, facts):
+    loading = input_work(trace)
+    assert loading.cpu_s.p50 == pytest.approx(cpu_s, rel=1e-3)
+    assert loading.wait_s == pytest.approx(wait_s)
+    assert (loading.num_workers, loading.num_samples, loading.kind) == facts
+    if loading.kind is None:
+        band = (loading.cpu_s.p50 / FACTOR, loading.cpu_s.p50 * FACTOR)
+        assert (loading.cpu_s.p10, loading.cpu_s.p90) == pytest.approx(band)
 
 
-def test_a_trace_of_before_counts_all_its_loading_as_work_of_the_cpu():
-    loading = input_work(loads(4.0, 8))
-    assert (loading.cpu_s.p50, loading.wait_s) == (4.0, 0.0)
-
-
-def test_more_cpu_than_time_is_work_of_several_threads_and_no_wait():
-    loading = input_work(loads(0.5, 8, loader_cpu_s_per_sample=0.02))
-    assert loading.wait_s == 0
-
-
-def test_loading_that_is_too_short_to_time_counts_as_none():
+def test_loading_that_is_too_short_to_time_counts_as_none_and_a_script_that_copies_nothing_has_none():
     assert input_work(loads(SHORTEST_S, 0)) is not None
-    assert input_work(loads(SHORTEST_S * 0.99, 0)) is None
+    for trace in (loads(SHORTEST_S * 0.99, 0), loads(0.0, 8, ops=images()), loads(None, 8)):
+        assert input_work(trace) is None
     assert NOT_COUNTED not in estimate(SHORTEST_S * 0.99, 0).assumptions
 
 
@@ -84,22 +89,6 @@ def test_what_nobody_measured_is_assumed_by_the_kind_of_sample():
     assert 64 / 400 < loading.cpu_s.p50 < 64 / 70
     assert loading.cpu_s.p10 < loading.cpu_s.p50 / 1.5
     assert loading.cpu_s.p90 > loading.cpu_s.p50 * 1.5
-
-
-def test_what_was_measured_goes_before_what_is_assumed():
-    measured = input_work(loads(4.0, 8, ops=images()))
-    assert (measured.kind, measured.cpu_s.p50) == (None, 4.0)
-    assert input_work(loads(0.0, 8, ops=images())) is None
-
-
-def test_a_script_that_copies_nothing_loads_nothing():
-    assert input_work(loads(None, 8)) is None
-    assert estimate(None, 8).input is None
-
-
-def test_without_a_dataloader_the_copies_tell_how_many_samples_there_are():
-    loading = input_work(loads(None, None, ops=images(batch=32), batch_size=None))
-    assert (loading.num_samples, loading.num_workers) == (32, None)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from advisor.core.gpus import resolve_gpu
-from advisor.core.values import Op, Precision, TensorSpec
+from advisor.core.values import Op, TensorSpec
 from advisor.operators.recurrent import RecurrentSteps, StepConstants, step_constants, steps_of, steps_time_s
 from tests.builders import make_op
 from tests.recurrent import GRU, LSTM, RELU, TANH, make_layers
-
-EXACT = Precision(amp_dtype=None, tf32_matmul=False, tf32_cudnn=False)
 
 
 def found(op: Op) -> RecurrentSteps:
@@ -80,31 +78,26 @@ def test_weights_have_the_width_of_the_data(dtype, num_bytes):
     assert found(make_layers(hidden=128, dtype=dtype)).weight_bytes == 4 * 128 * 128 * num_bytes
 
 
+FLAT, NOTHING = (TensorSpec(shape=shape, dtype="float32") for shape in ((640, 512), (0, 10, 512)))
+
+
 @pytest.mark.parametrize(
-    "missing",
+    ("attributes", "changes"),
     [
-        {"mode": None},
-        {"mode": 9},
-        {"hidden_size": None},
-        {"hidden_size": 0},
-        {"hidden_size": "512"},
-        {"num_layers": -1},
-        {"batch_sizes": (0, "x")},
+        *(
+            (missing, {})
+            for missing in (
+                {"mode": None}, {"mode": 9}, {"hidden_size": None}, {"hidden_size": 0},
+                {"hidden_size": "512"}, {"num_layers": -1}, {"batch_sizes": (0, "x")},
+            )
+        ),
+        *(({}, {"inputs": inputs}) for inputs in ((), (FLAT,), (NOTHING,))),
+        ({"batch_sizes": (3, 2)}, {"inputs": ()}),
     ],
-)
-def test_what_is_not_recorded_is_not_made_up(missing):
+)  # fmt: skip
+def test_what_is_not_recorded_is_not_made_up(attributes, changes):
     op = make_layers()
-    assert steps_of(replace(op, attributes={**op.attributes, **missing})) is None
-
-
-def test_shapes_that_are_not_recorded():
-    op = make_layers()
-    flat = TensorSpec(shape=(640, 512), dtype="float32")
-    empty = TensorSpec(shape=(0, 10, 512), dtype="float32")
-    assert steps_of(replace(op, inputs=())) is None
-    assert steps_of(replace(op, inputs=(flat,))) is None
-    assert steps_of(replace(op, inputs=(empty,))) is None
-    assert steps_of(replace(make_layers(batch_sizes=(3, 2)), inputs=())) is None
+    assert steps_of(replace(op, attributes={**op.attributes, **attributes}, **changes)) is None
 
 
 @pytest.mark.parametrize("name", ["aten::mm", "aten::_thnn_fused_lstm_cell"])

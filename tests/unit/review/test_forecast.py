@@ -133,11 +133,8 @@ def test_who_did_not_finish_or_ran_elsewhere_is_not_compared(changes):
     assert compared.num_elsewhere == (0 if "status" in changes else 1)
 
 
-def test_runs_without_a_known_recommendation_are_not_compared():
+def test_runs_of_unknown_length_or_recommendation_are_not_compared():
     assert accuracy(make_run(), make_run(recommendation_id="lost")).comparisons == ()
-
-
-def test_a_run_of_unknown_length_is_not_compared():
     assert accuracy(make_run(recommendation_id="entry", duration_s=None)).time is None
 
 
