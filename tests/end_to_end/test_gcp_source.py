@@ -275,27 +275,3 @@ def test_a_refresh_is_kept_and_outlives_a_refusal(tmp_path):
         assert "enable cloudbilling.googleapis.com" in refused.err
         assert not [secret for secret in SECRETS if secret in refused.out + refused.err]
         assert shell.run(*shown, **environ).document["offers"] == live
-
-
-def test_what_could_not_be_priced_keeps_the_snapshots_price_and_says_so(tmp_path):
-    shell = Shell(folder=tmp_path)
-    shown = ("prices", "--provider", "gcp", "--gpu", "A100-SXM-40GB", "--region", "us-central1", "--json")
-    before = shell.run(*shown, "--market", "on-demand").document["offers"]
-    host = [item for item in gcp_skus.skus() if not item["description"].startswith("A2 Instance Ram")]
-    with serving(Behaviour(skus=host)) as server:
-        environ = {ENDPOINT_VARIABLE: server.url}
-        assert shell.run("prices", "refresh", "--source", "gcp", **environ).code == 0
-        after = shell.run(*shown, "--market", "on-demand", **environ)
-    assert after.document["offers"] == before
-    (stale,) = [warning for warning in after.document["warnings"] if "stale" in warning]
-    assert "the last pull could not price gcp a2-highgpu-1g on-demand in us-central1" in stale
-
-
-def test_without_credentials_a_refresh_says_how_to_get_some(tmp_path):
-    stranger = dict.fromkeys((ENDPOINT_VARIABLE, "CLOUDSDK_CONFIG", "GOOGLE_APPLICATION_CREDENTIALS"), "")
-    answer = Shell(folder=tmp_path).run(
-        "prices", "refresh", "--source", "gcp", NO_GCE_CHECK="true", **stranger
-    )
-    assert answer.code == 1
-    assert "gcloud auth application-default login" in answer.err
-    assert "Traceback" not in answer.err

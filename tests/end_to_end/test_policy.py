@@ -46,23 +46,6 @@ def test_check_says_what_was_read(shell):
         assert word in answer.out
 
 
-def test_check_tells_all_faults_at_once(shell):
-    shell.write("team.yaml", "version: 1\nname: x\nlayer: team\nlimts: {}\ndeny:\n  regions: [us-*]\n")
-    shell.write("project.yaml", "version: 1\nname: x\nlayer: project\nlimits: {usd_per_job: 20 USD}\n")
-    shell.write("locked.yaml", "version: 1\nname: x\nlayer: project\n\ndeny:\n  regions: [us-*]\n")
-    names = ("org.yaml", "team.yaml", "project.yaml", "locked.yaml", "absent.yaml")
-    answer = shell.run("policy", "check", *names)
-    assert_plain_error(
-        answer, 2,
-        "team.yaml:4: unknown key 'limts'. Did you mean 'limits'?",
-        "project.yaml:4: limits.usd_per_job: an amount is a number of US dollars", "write 20;",
-        "locked.yaml:6: deny.regions is locked by the organisation (org.yaml:9)",
-        "cannot read 'absent.yaml'",
-        "docs/policy.md",
-    )  # fmt: skip
-    assert answer.out == ""
-
-
 def test_check_gives_faults_to_programs(shell):
     assert shell.run("policy", "check", "org.yaml", "--json").document["files"] == [
         {"file": "org.yaml", "layer": "organisation", "name": "org", "num_rules": 6}

@@ -246,21 +246,48 @@ def ending(capsys, *options: Option, **job: Any) -> str:
     return str(caught.value)
 
 
-def test_the_nearest_to_the_budget_is_named_with_what_is_missing(capsys):
-    options = [removed(option, RemovedByBudget) for option in (FAST, MIDDLE, CHEAP)]
-    text = ending(capsys, *options, budget_usd=7.5)
-    assert "cheap.xlarge" in text
-    assert "$2.50 over the budget in the median ($12.50 at p90)" in text
-    assert "late" not in text
-    assert "fast.xlarge" not in text
+def sized(option: Option, needs: int, has: int) -> Option:
+    estimate = make_estimate(memory_bytes=needs * GIB, memory_limit_bytes=has * GIB)
+    facts = FACTS[RemovedByMemory] | {"needed_bytes": needs * GIB, "available_bytes": has * GIB}
+    return replace(option, estimate=estimate, reasons=(sample(InputAssumed), RemovedByMemory(**facts)))
 
 
-def test_the_nearest_to_the_deadline_is_named_with_what_is_missing(capsys):
-    options = [removed(option, RemovedByDeadline) for option in (FAST, MIDDLE, CHEAP)]
-    text = ending(capsys, *options, deadline_s=0.5 * HOUR_S)
-    assert "fast.xlarge" in text
-    assert "30 min late in the median (1 h 30 min at p90)" in text
-    assert "budget" not in text
+ALL = (FAST, MIDDLE, CHEAP)
+OLD = removed(FAST, RemovedBySoftware)
+ENDINGS: dict[str, tuple[list[Option], dict[str, float], list[str], list[str]]] = {
+    "too dear": (
+        [removed(one, RemovedByBudget) for one in ALL], {"budget_usd": 7.5},
+        ["cheap.xlarge", "$2.50 over the budget in the median ($12.50 at p90)"], ["late", "fast.xlarge"]),
+    "too late": (
+        [removed(one, RemovedByDeadline) for one in ALL], {"deadline_s": 0.5 * HOUR_S},
+        ["fast.xlarge", "30 min late in the median (1 h 30 min at p90)"], ["budget"]),
+    "both": (
+        [removed(CHEAP, RemovedByBudget, RemovedByDeadline)], {"budget_usd": 6.0, "deadline_s": HOUR_S},
+        ["$4.00 over the budget in the median ($14.00 at p90) and 3 h late in the median"], []),
+    "only unsure": (
+        [removed(CHEAP, RemovedByBudget, p_within_budget=0.81, p_within_deadline=0.625)],
+        {"budget_usd": 11.0},
+        ["--confidence 0.62"], ["0.81", "over the budget"]),
+    "odds that nobody asked for": (
+        [removed(CHEAP, RemovedByBudget, p_within_budget=0.81, p_within_deadline=None)], {"budget_usd": 11.0},
+        ["--confidence 0.81"], []),
+    "ranks that share a model": (
+        [removed(replace(CHEAP, reasons=(sample(InputAssumed),)), RemovedBySharding), OLD], {},
+        ["profile with --world 1"], ["pipeline"]),
+    "kernels that a script forbids": (
+        [removed(replace(CHEAP, reasons=(sample(RemovedByAttention),)), RemovedByAttention), OLD], {},
+        ["flash alone"], ["PyTorch no longer runs"]),
+    # They lack 10, 4 and 6 GiB; the second is neither the largest nor the smallest.
+    "no memory": (
+        [sized(FAST, 20, 10), sized(MIDDLE, 20, 16), sized(CHEAP, 18, 12)], {},
+        ["memory", "middle.xlarge", "does not fit: needs 20 GiB, the GPU has 16 GiB"], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "limits", "words", "absent"), ENDINGS.values(), ids=ENDINGS)
+def test_the_nearest_is_named_with_what_is_missing(capsys, options, limits, words, absent):
+    text = ending(capsys, *options, **limits)
+    assert [word for word in words if word not in text] == [word for word in absent if word in text] == []
 
 
 def test_each_limit_has_its_nearest(capsys):
@@ -280,59 +307,6 @@ def test_what_runs_nowhere_is_no_row_where_money_or_time_would_do():
     assert len(rows) == 2
     assert old in rows
     assert alone in rows
-
-
-def test_both_limits_may_be_missed_at_once(capsys):
-    options = [removed(CHEAP, RemovedByBudget, RemovedByDeadline)]
-    text = ending(capsys, *options, budget_usd=6.0, deadline_s=HOUR_S)
-    assert "$4.00 over the budget in the median ($14.00 at p90) and 3 h late in the median" in text
-
-
-def test_what_is_only_unsure_says_with_which_confidence_it_would_do(capsys):
-    unsure = removed(CHEAP, RemovedByBudget, p_within_budget=0.81, p_within_deadline=0.625)
-    text = ending(capsys, unsure, budget_usd=11.0)
-    assert "--confidence 0.62" in text
-    assert "0.81" not in text
-    assert "over the budget" not in text
-
-
-def test_odds_that_nobody_asked_for_do_not_count(capsys):
-    unsure = removed(CHEAP, RemovedByBudget, p_within_budget=0.81, p_within_deadline=None)
-    assert "--confidence 0.81" in ending(capsys, unsure, budget_usd=11.0)
-
-
-def test_ranks_that_share_a_model_are_to_be_profiled_in_their_number(capsys):
-    fed = replace(CHEAP, reasons=(sample(InputAssumed),))
-    text = ending(capsys, removed(fed, RemovedBySharding), removed(FAST, RemovedBySoftware))
-    assert "profile with --world 1" in text
-    assert "pipeline" not in text
-
-
-def test_a_script_that_forbids_the_kernels_of_all_gpus_is_told(capsys):
-    refused = replace(CHEAP, reasons=(sample(RemovedByAttention),))
-    text = ending(capsys, removed(refused, RemovedByAttention), removed(FAST, RemovedBySoftware))
-    assert "flash alone" in text
-    assert "PyTorch no longer runs" not in text
-
-
-def sized(option: Option, needs: int | None, has: int) -> Option:
-    estimate = make_estimate(memory_bytes=needs, memory_limit_bytes=has)
-    facts = FACTS[RemovedByMemory] | {"needed_bytes": needs, "available_bytes": has}
-    noted = (sample(InputAssumed), RemovedByMemory(**facts))
-    return replace(option, estimate=estimate, reasons=noted)
-
-
-def test_if_nothing_fits_the_one_that_lacks_least_is_named(capsys):
-    # They lack 10, 4 and 6 GiB; the second is neither the largest nor the smallest.
-    options = [
-        sized(FAST, 20 * GIB, 10 * GIB),
-        sized(MIDDLE, 20 * GIB, 16 * GIB),
-        sized(CHEAP, 18 * GIB, 12 * GIB),
-    ]
-    text = ending(capsys, *options)
-    assert "memory" in text
-    assert "middle.xlarge" in text
-    assert "does not fit: needs 20 GiB, the GPU has 16 GiB" in text
 
 
 # --- What if ----------------------------------------------------------------------------------------

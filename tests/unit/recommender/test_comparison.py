@@ -80,7 +80,7 @@ FAST, SLOW = make_option("Fast", 10, 140), make_option("Slow", 20, 100)
 def test_time_for_money_is_worth_it_from_some_worth_of_an_hour_on(value, take):
     answer = pair(FAST, SLOW, value_of_time_usd_per_h=value)
     facts = answer.verdict.facts
-    assert answer.verdict.by == "trade"
+    assert answer.verdict.facts["by"] == "trade"
     assert (facts["faster"], facts["slower"], facts["take"]) == ("A", "B", take)
     assert (facts["times_faster"], facts["times_in_cost"]) == (pytest.approx(2), pytest.approx(1.4))
     # 40 dollars more for ten hours less.
@@ -120,7 +120,7 @@ def test_work_on_the_script_is_told_wherever_it_is_in_a_difference():
     assert "than B ($25.00 to change the script for B counted): worth" in sentence(pair(FAST, slow).verdict)
     best = make_option("Best", 5, 90)
     of_both = pair(best, replace(SLOW, script_changes=changes)).verdict
-    assert (of_both.by, of_both.cost_differs_by_usd) == ("both", pytest.approx(35.0))
+    assert (of_both.facts["by"], of_both.facts["cost_differs_by_usd"]) == ("both", pytest.approx(35.0))
     # Medians may differ the other way: preemptions are rare and long.
     assert sentence(of_both).startswith("A is on average ")
     assert "cheaper than B ($25.00 to change the script for B counted): take A" in sentence(of_both)
@@ -128,7 +128,7 @@ def test_work_on_the_script_is_told_wherever_it_is_in_a_difference():
 
 def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour():
     answer = pair(SLOW, make_option("Best", 5, 50))
-    assert answer.verdict.by == "both"
+    assert answer.verdict.facts["by"] == "both"
     facts = answer.verdict.facts
     assert (facts["faster"], facts["times_faster"], facts["times_in_cost"]) == ("B", 4.0, 2.0)
     assert answer.even_usd_per_h is None
@@ -136,7 +136,7 @@ def test_what_is_faster_and_cheaper_needs_no_worth_of_an_hour():
 
 def test_of_two_as_fast_the_cheaper_one_is_better():
     answer = pair(make_option("Dear", 5, 80), make_option("Cheap", 5, 50))
-    assert answer.verdict.by == "both"
+    assert answer.verdict.facts["by"] == "both"
     assert answer.verdict.facts["faster"] == "B"
     assert (answer.p_a_sooner, answer.p_a_cheaper) == (0.5, 0.0)
 
@@ -175,7 +175,7 @@ def test_of_two_that_fail_both_reasons_are_named():
 def test_an_unknown_rent_is_never_the_cheaper_one():
     free = make_option("Own", 30, 0, plan=make_plan("Own", None))
     answer = pair(free, FAST)
-    assert answer.verdict.by == "time-alone"
+    assert answer.verdict.facts["by"] == "time-alone"
     assert (answer.verdict.facts["faster"], answer.verdict.facts["unpriced"]) == ("B", ["A"])
     assert answer.p_a_cheaper is answer.even_usd_per_h is None
 

@@ -289,26 +289,38 @@ def place(region: str, usd_per_h: float, **changes: Any) -> values.Plan:
     return make_plan(offer=offer, usd_per_h=usd_per_h, id=region, **changes)
 
 
-def test_without_extras_the_cheapest_plan_is_the_cheapest_place():
-    plans = [place("c", 3.0), place("b", 2.0), place("a", 2.0)]
-    assert cheapest_plans(plans) == cheapest_plans(plans[::-1]) == [plans[2]]
+def zone(name: str, usd_per_h: float, p90: float | None = None, **changes: Any) -> values.Plan:
+    offer = make_offer(usd_per_h=usd_per_h, zone=name, market=values.Market.SPOT)
+    changes = {"price": make_price(usd_per_h, p90)} | changes
+    return make_plan(offer=offer, usd_per_h=usd_per_h, id=name, **changes)
 
 
-def test_dear_disks_can_make_a_cheap_machine_the_dearer_one():
-    cheap, dear = place("a", 2.0, storage_usd_per_h=1.5), place("b", 3.0, storage_usd_per_h=0.1)
-    assert cheapest_plans([cheap, dear]) == [dear]
+DERIVED = values.QuoteKind.DERIVED
+WORTH_SHOWING = {
+    "the cheapest place": ([place("a", 2.0), place("b", 2.0), place("c", 3.0)], 1),
+    "dear disks": ([place("b", 3.0, storage_usd_per_h=0.1), place("a", 2.0, storage_usd_per_h=1.5)], 1),
+    "a few cents of disks": (
+        [zone("az1", 2.0, storage_usd_per_h=0.02), zone("az2", 5.0, storage_usd_per_h=0.01)], 1),
+    "cheaper egress beside cheaper rent": (
+        [place("a", 2.0, egress_usd=10.0), place("b", 3.0, egress_usd=1.0),
+         place("c", 3.5, egress_usd=5.0)], 2),
+    "beside the data and cheaper far from it": (
+        [place("b", 1.9, startup_s=900.0), place("a", 2.0),
+         place("c", 1.9, startup_s=900.0, transfer_usd=5.0)], 2),
+    "a steady price beside a lower one that rises": (
+        [zone("az1", 20.0, p90=60.0), zone("az2", 20.01, p90=20.01), zone("az3", 20.02, p90=20.02)], 2),
+    "a steeper rise beyond its p90": ([zone("az1", 1.0, p90=10.0), zone("az2", 9.0, p90=10.8)], 2),
+    "what is quoted": ([zone("az1", 2.0, price=None), zone("az2", 2.1, p90=2.1)], 1),
+    # By numpy's AVX-512 and AVX2 logarithms: $4.47 both times.
+    "the last digits, which differ by processor": (
+        [zone("az2", 3.1, price=make_price(3.1, 4.47, DERIVED)),
+         zone("az1", 3.0, price=make_price(3.0, math.nextafter(4.47, 0.0), DERIVED))], 1),
+}  # fmt: skip
 
 
-def test_a_place_with_cheaper_egress_stays_beside_one_with_cheaper_rent():
-    rent, egress = place("a", 2.0, egress_usd=10.0), place("b", 3.0, egress_usd=1.0)
-    beaten = place("c", 3.5, egress_usd=5.0)
-    assert cheapest_plans([beaten, egress, rent]) == [rent, egress]
-
-
-def test_a_place_beside_the_data_stays_beside_a_cheaper_one():
-    near, far = place("a", 2.0), place("b", 1.9, startup_s=900.0)
-    beaten = place("c", 1.9, startup_s=900.0, transfer_usd=5.0)
-    assert cheapest_plans([beaten, near, far]) == [far, near]
+@pytest.mark.parametrize(("plans", "num_kept"), WORTH_SHOWING.values(), ids=WORTH_SHOWING)
+def test_the_first_are_kept_in_this_order(plans, num_kept):
+    assert cheapest_plans(plans) == cheapest_plans(plans[::-1]) == plans[:num_kept]
 
 
 def test_data_from_a_cloud_comes_to_an_own_machine_first():
@@ -326,46 +338,12 @@ def test_machines_and_markets_do_not_compete_for_a_place_with_extras_either():
     assert cheapest_plans(plans) == plans
 
 
-def zone(name: str, usd_per_h: float, p90: float | None = None, **changes: Any) -> values.Plan:
-    offer = make_offer(usd_per_h=usd_per_h, zone=name, market=values.Market.SPOT)
-    changes = {"price": make_price(usd_per_h, p90)} | changes
-    return make_plan(offer=offer, usd_per_h=usd_per_h, id=name, **changes)
-
-
-def test_a_steady_price_stays_beside_a_lower_one_that_rises():
-    rises, steady = zone("az1", 20.0, p90=60.0), zone("az2", 20.01, p90=20.01)
-    beaten = zone("az3", 20.02, p90=20.02)
-    assert cheapest_plans([beaten, steady, rises]) == [rises, steady]
-
-
-def test_a_steeper_rise_counts_beyond_its_p90():
-    steep, flat = zone("az1", 1.0, p90=10.0), zone("az2", 9.0, p90=10.8)
-    assert cheapest_plans([flat, steep]) == [steep, flat]
-
-
-def test_a_plan_without_a_price_of_its_own_costs_what_is_quoted():
-    quoted, dearer = zone("az1", 2.0, price=None), zone("az2", 2.1, p90=2.1)
-    assert cheapest_plans([dearer, quoted]) == [quoted]
-
-
 def test_a_derived_price_hides_a_quoted_one_only_where_its_p90_is_lower():
     quoted = zone("az1", 4.0)
     derived = zone("az2", 3.03, price=make_price(3.03, 4.47, values.QuoteKind.DERIVED))
     assert cheapest_plans([derived, quoted]) == [quoted]
     surer = zone("az3", 3.03, price=make_price(3.03, 3.1, values.QuoteKind.DERIVED))
     assert surer in cheapest_plans([surer, quoted])
-
-
-def test_the_last_digits_of_a_price_which_differ_by_processor_keep_no_place():
-    """By numpy's AVX-512 and AVX2 logarithms: $4.47 both times."""
-    riskier = zone("az1", 3.0, price=make_price(3.0, math.nextafter(4.47, 0.0), values.QuoteKind.DERIVED))
-    surer = zone("az2", 3.1, price=make_price(3.1, 4.47, values.QuoteKind.DERIVED))
-    assert cheapest_plans([riskier, surer]) == [surer]
-
-
-def test_a_few_cents_of_disks_do_not_make_a_dear_spot_place_worth_showing():
-    cheap, dear = zone("az1", 2.0, storage_usd_per_h=0.02), zone("az2", 5.0, storage_usd_per_h=0.01)
-    assert cheapest_plans([dear, cheap]) == [cheap]
 
 
 def test_a_plan_costs_the_median_of_what_its_offer_will_likely_cost():
