@@ -128,7 +128,8 @@ def test_ordinary_arguments_are_stored_as_they_are(arguments):
 
 
 HOSTILE = [
-    "a-", "a.b", "x", "key", "auth ", "token", "password ", "eyJ-", "eyJabcdefgh.", "a://b:c", "://a:", "a://b:c@", "a://x@?", "http://", "?a", "key=",
+    "a.b", "x", "key", "auth ", "a://x@?", "http://", "a-", "token", "password ", "eyJ-", "eyJabcdefgh.",
+    "a://b:c", "://a:", "a://b:c@", "?a", "key=",
     "&password", 'authorization: basic ="', "authorization: ", "-----BEGIN ", "hooks.slack.com/services/",
     "bearer  ", "-p", "a", "ey", "password=", "token: ", "--token ", "curl -u a", "mysql ",
     "machine a login b ",

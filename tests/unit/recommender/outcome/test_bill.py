@@ -56,26 +56,25 @@ def full_plan(usd_per_h: float | None = 36.0, **changes: Any) -> Plan:
     return make_plan("X", usd_per_h, **(facts | changes))
 
 
-def test_rent_disks_and_egress_add_up():
-    # 1,000 s are billed as 1,020: 10.20; disks for 1,000 s: 1.00; egress: 5.00.
-    assert cost(full_plan(), 1000.0) == pytest.approx(16.20)
+INF = float("inf")
 
 
-def test_disks_are_paid_while_the_machine_is_away():
-    assert cost(full_plan(), 1000.0, 5000.0) == pytest.approx(10.20 + 5.00 + 5.00)
-
-
-def test_data_that_moves_is_paid_once():
-    plan = full_plan(storage_usd_per_h=0.0, egress_usd=2.0, transfer_usd=3.0)
-    assert cost(plan, 1000.0) == pytest.approx(15.20)
-    assert cost(full_plan(None, storage_usd_per_h=0.0, egress_usd=0.0), 1000.0) == 0
-
-
-def test_what_never_ends_costs_without_bound_unless_it_is_free():
-    never = float("inf")
-    assert cost(full_plan(), never) == never
-    assert cost(full_plan(0.0), never) == never
-    assert cost(full_plan(0.0, storage_usd_per_h=0.0), never) == 5.0
+@pytest.mark.parametrize(
+    ("plan", "run_s", "kept_s", "usd"),
+    [
+        # 1,000 s are billed as 1,020: 10.20; disks for 1,000 s: 1.00; egress: 5.00.
+        (full_plan(), 1000.0, None, 16.20),
+        # Disks are paid while the machine is away.
+        (full_plan(), 1000.0, 5000.0, 10.20 + 5.00 + 5.00),
+        (full_plan(storage_usd_per_h=0.0, egress_usd=2.0, transfer_usd=3.0), 1000.0, None, 15.20),
+        (full_plan(None, storage_usd_per_h=0.0, egress_usd=0.0), 1000.0, None, 0),
+        (full_plan(), INF, None, INF),
+        (full_plan(0.0), INF, None, INF),
+        (full_plan(0.0, storage_usd_per_h=0.0), INF, None, 5.0),
+    ],
+)
+def test_rent_disks_egress_and_moved_data_add_up(plan, run_s, kept_s, usd):
+    assert cost(plan, run_s, kept_s) == pytest.approx(usd)
 
 
 def test_each_dollar_has_a_name():
@@ -166,29 +165,21 @@ def test_a_log_normal_keeps_all_three_quantiles(draws):
     assert (ordered[99], ordered[499], ordered[899]) == pytest.approx((1.0, 2.0, 10.0))
 
 
-def test_a_log_normal_without_spread_is_a_number(draws):
-    assert np.unique(log_normal(Interval(p10=3.0, p50=3.0, p90=3.0), draws.wait)) == pytest.approx([3.0])
-
-
-def test_a_log_normal_at_two_sigma():
-    # Above the median: sigma = ln(4) / 1.2816, so z = 2 x 1.2816 gives 4 squared.
-    values = log_normal(Interval(p10=0.5, p50=1.0, p90=4.0), np.array([-2 * Z90, 0.0, 2 * Z90]))
-    assert values == pytest.approx([0.25, 1.0, 16.0])
-
-
-def test_waits_of_a_second_are_log_normal_on_both_sides():
-    z = np.array([-Z90, 0.0, Z90])
-    assert waits(Quantiles(p50=1.0, p90=3.0), z) == pytest.approx([1 / 3, 1.0, 3.0])
-    assert waits(Quantiles(p50=600.0, p90=1200.0), z) == pytest.approx([300.0, 600.0, 1200.0])
-
-
-def test_waits_below_a_second_are_none_for_half_of_the_runs():
-    z = np.array([-3.0, -Z90, 0.0, Z90, 2 * Z90])
-    assert waits(Quantiles(p50=0.0, p90=60.0), z) == pytest.approx([0, 0, 0, 60.0, 120.0])
-
-
-def test_no_wait_is_no_wait(draws):
-    assert not waits(Quantiles(p50=0.0, p90=0.0), draws.wait).any()
+@pytest.mark.parametrize(
+    ("drawn", "quantiles", "z", "expected"),
+    [
+        (log_normal, Interval(p10=3.0, p50=3.0, p90=3.0), (-3.0, 0.0, 3.0), (3.0, 3.0, 3.0)),
+        # Above the median: sigma = ln(4) / 1.2816, so z = 2 x 1.2816 gives 4 squared.
+        (log_normal, Interval(p10=0.5, p50=1.0, p90=4.0), (-2 * Z90, 0.0, 2 * Z90), (0.25, 1.0, 16.0)),
+        # Waits of a second or more are log-normal on both sides; shorter ones are none for half of the runs.
+        (waits, Quantiles(p50=1.0, p90=3.0), (-Z90, 0.0, Z90), (1 / 3, 1.0, 3.0)),
+        (waits, Quantiles(p50=600.0, p90=1200.0), (-Z90, 0.0, Z90), (300.0, 600.0, 1200.0)),
+        (waits, Quantiles(p50=0.0, p90=60.0), (-3.0, -Z90, 0.0, Z90, 2 * Z90), (0, 0, 0, 60.0, 120.0)),
+        (waits, Quantiles(p50=0.0, p90=0.0), (-3.0, 0.0, 3.0), (0, 0, 0)),
+    ],
+)
+def test_log_normals_and_waits_by_hand(drawn, quantiles, z, expected):
+    assert drawn(quantiles, np.array(z)) == pytest.approx(expected)
 
 
 WAIT = StartWait.of(p_at_once=0.6, at_once_s=60.0, later_p50_s=3600.0, later_p90_s=36_000.0)
@@ -230,21 +221,20 @@ def test_a_wait_of_a_log_is_drawn_from_all_its_quantiles():
     assert np.mean(drawn >= 86399.9) == pytest.approx(0.01, abs=0.001)
 
 
-def test_quantiles_are_weibulls():
-    # Nine values: the median is the fifth, p90 the ninth; the order does not matter.
-    quantiles = quantiles_of(np.array([9.0, 1, 8, 2, 7, 3, 6, 4, 5]))
-    assert quantiles == Quantiles(p50=5.0, p90=9.0)
-
-
-def test_quantiles_between_two_draws_are_interpolated():
-    # Four values: the median lies at 1.5, halfway between the second and the third.
-    quantiles = quantiles_of(np.array([10.0, 20.0, 40.0, 80.0]))
-    assert quantiles.p50 == pytest.approx(30.0)
-    assert quantiles.p90 == 80.0
-
-
-def test_quantiles_of_one_value_are_that_value():
-    assert quantiles_of(np.array([7.0])) == Quantiles(p50=7.0, p90=7.0)
+@pytest.mark.parametrize(
+    ("values", "p50", "p90"),
+    [
+        # Nine values: the median is the fifth, p90 the ninth; the order does not matter.
+        ([9.0, 1, 8, 2, 7, 3, 6, 4, 5], 5.0, 9.0),
+        # Four values: the median lies at 1.5, halfway between the second and the third.
+        ([10.0, 20.0, 40.0, 80.0], 30.0, 80.0),
+        ([7.0], 7.0, 7.0),
+        ([math.inf] * 4, math.inf, math.inf),
+    ],
+)
+def test_quantiles_are_weibulls(values, p50, p90):
+    found = quantiles_of(np.array(values))
+    assert (found.p50, found.p90) == (pytest.approx(p50), p90)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +253,3 @@ def test_a_quantile_is_infinite_where_its_draw_is(num_infinite, finite):
     quantiles = quantiles_of(values)
     assert (math.isfinite(quantiles.p50), math.isfinite(quantiles.p90)) == finite
     assert not math.isnan(quantiles.p90)
-
-
-def test_quantiles_of_nothing_but_infinity_are_infinite():
-    assert quantiles_of(np.full(4, math.inf)) == Quantiles(p50=math.inf, p90=math.inf)

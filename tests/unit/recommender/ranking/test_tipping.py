@@ -301,54 +301,50 @@ def test_the_total_is_money_and_the_worth_of_the_time():
     assert total_usd(expecting("A", 5, 35), at(4.0)) == pytest.approx(35 + 4 * 5)
 
 
-def test_seven_minutes_are_not_worth_a_hundred_dollars():
-    points = [("A", 0.85, 120), ("B", 0.86, 96), ("C", 0.97, 17), ("D", 4.1, 15.6)]
-    assert taken(*(expecting(*point) for point in points)) == "C"
+DDP = (sample(EditScript, what="wrap-in-ddp"),)
+PARALLEL = expecting("8xA", 1.0, 10, script_changes=DDP)
+FREE = Worth(hour_usd=2.0, change_usd=0.0)
+NEVER = Means(wait_s=0.0, time_s=float("inf"), cost_usd=float("inf"), counted_usd=float("inf"))
+ENDLESS = expecting("A", 9, 9, expected=NEVER), expecting("B", 1, 1, expected=NEVER)
 
 
-def test_hours_are_not_waited_for_a_dollar():
-    assert taken(expecting("D", 4.1, 15.6), expecting("C", 0.97, 17)) == "C"
-
-
-def test_an_unknown_cost_counts_as_nothing_and_time_as_time():
-    assert taken(expecting("local", 720, 0), expecting("A", 1, 17)) == "A"
-    assert taken(expecting("local", 2, 0), expecting("A", 1, 17)) == "local"
-
-
-def test_of_equal_totals_the_faster_then_the_first_by_id():
-    assert taken(expecting("A", 2, 8), expecting("B", 1, 10)) == "B"
-    assert taken(expecting("B", 1, 10), expecting("A", 1, 10)) == "A"
-
-
-def test_what_may_never_end_is_taken_last_and_by_its_medians():
-    inf = float("inf")
-    endless = Means(wait_s=0.0, time_s=inf, cost_usd=inf, counted_usd=inf)
-    slow, fast = expecting("A", 9, 9, expected=endless), expecting("B", 1, 1, expected=endless)
-    assert taken(slow, fast) == "B"
-    assert taken(slow, fast, expecting("C", 900, 900)) == "C"
-
-
-def test_a_price_that_nobody_quoted_counts_at_its_p90():
-    quoted = expecting("A", 10, 40.0)
-    assert taken(quoted, guessed(expecting("B", 10, 30.31), 44.70)) == "A"
-    assert taken(quoted, guessed(expecting("B", 10, 30.31), 39.00)) == "B"
-    assert taken(quoted, expecting("B", 10, 30.31, cost_usd=Quantiles(p50=30.31, p90=44.70))) == "B"
+@pytest.mark.parametrize(
+    ("options", "worth", "plan_id"),
+    [
+        # Seven minutes are not worth a hundred dollars, nor a dollar hours.
+        ([expecting(*one) for one in (("A", 0.85, 120), ("B", 0.86, 96), ("C", 0.97, 17), ("D", 4.1, 15.6))],
+         Worth(), "C"),
+        ([expecting("D", 4.1, 15.6), expecting("C", 0.97, 17)], Worth(), "C"),
+        # An unknown cost counts as nothing, and time as time.
+        ([expecting("local", 720, 0), expecting("A", 1, 17)], Worth(), "A"),
+        ([expecting("local", 2, 0), expecting("A", 1, 17)], Worth(), "local"),
+        # Of equal totals the faster, then the first by id.
+        ([expecting("A", 2, 8), expecting("B", 1, 10)], Worth(), "B"),
+        ([expecting("B", 1, 10), expecting("A", 1, 10)], Worth(), "A"),
+        # What may never end comes last, and by its medians.
+        (ENDLESS, Worth(), "B"),
+        ([*ENDLESS, expecting("C", 900, 900)], Worth(), "C"),
+        # A price that nobody quoted counts at its p90.
+        ([expecting("A", 10, 40.0), guessed(expecting("B", 10, 30.31), 44.70)], Worth(), "A"),
+        ([expecting("A", 10, 40.0), guessed(expecting("B", 10, 30.31), 39.00)], Worth(), "B"),
+        ([expecting("A", 10, 40.0), expecting("B", 10, 30.31, cost_usd=Quantiles(p50=30.31, p90=44.70))],
+         Worth(), "B"),
+        # A change takes half an hour and, at 2 USD an hour, 26 USD are 13 hours.
+        ([expecting("A", 13.99, 10), PARALLEL], Worth(), "A"),
+        ([expecting("A", 14.01, 10), PARALLEL], Worth(), "8xA"),
+        ([expecting("A", 1.49, 10), PARALLEL], FREE, "A"),
+        ([expecting("A", 1.51, 10), PARALLEL], FREE, "8xA"),
+        # GPT-2 on one H100 on demand, or on eight on spot: 6.00 and 2.25 USD, 0.9 and 1.8 h on average.
+        ([expecting("H100", 0.9, 6.00), expecting("8xH100", 1.8, 2.25, script_changes=DDP)], Worth(), "H100"),
+    ],
+)  # fmt: skip
+def test_what_costs_least_in_all_is_taken(options, worth, plan_id):
+    assert taken(*options, worth=worth) == plan_id
 
 
 def test_a_script_that_must_be_changed_costs_work_and_is_ready_half_an_hour_later():
-    parallel = expecting("8xA", 1.0, 10, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
     assert CHANGE_S == 0.5 * HOUR_S
-    assert total_usd(parallel, at(4.0)) == pytest.approx(10 + 25 + 4 * 1.5)
-    # At 2 USD an hour, 26 USD are 13 hours.
-    assert taken(expecting("A", 13.99, 10), parallel) == "A"
-    assert taken(expecting("A", 14.01, 10), parallel) == "8xA"
-
-
-def test_who_changes_scripts_for_nothing_says_so():
-    free = Worth(hour_usd=2.0, change_usd=0.0)
-    parallel = expecting("8xA", 1.0, 10, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
-    assert taken(expecting("A", 1.49, 10), parallel, worth=free) == "A"
-    assert taken(expecting("A", 1.51, 10), parallel, worth=free) == "8xA"
+    assert total_usd(PARALLEL, at(4.0)) == pytest.approx(10 + 25 + 4 * 1.5)
 
 
 def test_several_changes_are_made_in_one_go():
@@ -357,15 +353,8 @@ def test_several_changes_are_made_in_one_go():
     assert total_usd(one, at(2.0)) == total_usd(two, at(2.0))
 
 
-def test_a_job_of_an_hour_is_not_rewritten_to_save_four_dollars():
-    """GPT-2 on one H100 on demand, or on eight on spot: 6.00 and 2.25 USD, 0.9 and 1.8 h on average."""
-    eight = expecting("8xH100", 1.8, 2.25, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
-    assert taken(expecting("H100", 0.9, 6.00), eight) == "H100"
-
-
 def test_the_reason_names_what_a_change_costs():
-    changed = expecting("8xA", 1.0, 10, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
-    assert sentence(why_least(changed, at(2.0))) == (
+    assert sentence(why_least(PARALLEL, at(2.0))) == (
         "the least expected cost and time at $2/h, work on the script counted: $10.00 and 1 h on average, and"
         " $25.00 and 30 min for DDP"
     )
@@ -385,7 +374,7 @@ def test_a_line_takes_no_work_nor_do_checkpoints_that_the_settings_take_for_gran
 def test_a_job_of_five_minutes_never_leads_with_eight_gpus(value, usd_per_h):
     """Not even with free ones, however short the job becomes, nor where changes cost nothing."""
     worth = Worth(hour_usd=value, change_usd=0.0)
-    eight = expecting("8xA", 1 / 60, usd_per_h / 60, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
+    eight = expecting("8xA", 1 / 60, usd_per_h / 60, script_changes=DDP)
     assert taken(eight, expecting("A", 5 / 60, usd_per_h / 8 * 5 / 60), worth=worth) == "A"
 
 
@@ -407,7 +396,7 @@ def test_at_the_break_even_wait_both_cost_the_same():
 
 def test_changes_shorten_the_wait_that_pays_by_what_they_cost():
     own = queued(8.0, 2.0, wait_h=5.0)
-    changed = replace(own, script_changes=(sample(EditScript, what="wrap-in-ddp"),))
+    changed = replace(own, script_changes=DDP)
     rented = expecting("R", 2.0, 9.0)
     lost_s = break_even_wait_s(own, rented, at(2.0)) - break_even_wait_s(changed, rented, at(2.0))
     assert lost_s == pytest.approx(CHANGE_S + 25.0 / 2.0 * HOUR_S)
