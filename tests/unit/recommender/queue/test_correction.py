@@ -206,9 +206,6 @@ def test_of_those_that_wait_the_eldest_of_a_burst_counts():
     assert that_count([*burst[::-1], other]) == [burst[0], other, burst[6]]
 
 
-P50, P90 = grids.level_index(0.5), grids.level_index(0.9)
-
-
 def test_weibull_positions_by_hand():
     nine = grids.grid_of([float(value) for value in range(1, 10)])
     assert (nine[P50], nine[P90]) == pytest.approx((5, 9))

@@ -40,40 +40,29 @@ def names(*cases: Case, too_large: str = "", **limits: float) -> list[str]:
     return [n.option.plan.id for n in nearest(options(*cases, too_large=too_large, **limits), job)]
 
 
-def test_a_budget_alone_names_the_cheapest():
-    assert names(*CASES, budget_usd=1.0) == ["SLOW"]
+@pytest.mark.parametrize(
+    ("limits", "named"),
+    [
+        ({"budget_usd": 1.0}, ["SLOW"]),
+        ({"deadline_s": 60.0}, ["FAST"]),
+        # Within 5 h: FAST and MIDDLE miss the budget of 10 dollars alone; SLOW misses the deadline alone.
+        ({"budget_usd": 10.0, "deadline_s": 5 * HOUR_S}, ["MIDDLE", "SLOW"]),
+        # A budget that all but one meet once named the cheapest, hours late, beside the fastest.
+        ({"budget_usd": 1000.0, "deadline_s": 60.0}, ["FAST"]),
+        # Where all miss both, all are compared.
+        ({"budget_usd": 1.0, "deadline_s": 60.0}, ["SLOW", "FAST"]),
+        ({"budget_usd": 1.0, "too_large": "SLOW"}, ["MIDDLE"]),
+        ({}, []),
+    ],
+)
+def test_each_limit_names_who_misses_it_by_least(limits, named):
+    assert names(*CASES, **limits) == named
 
 
-def test_a_deadline_alone_names_the_fastest():
-    assert names(*CASES, deadline_s=60.0) == ["FAST"]
-
-
-def test_of_two_limits_each_names_who_misses_it_alone():
-    # Within 5 h: FAST and MIDDLE miss the budget of 10 dollars alone; SLOW misses the deadline alone.
-    assert names(*CASES, budget_usd=10.0, deadline_s=5 * HOUR_S) == ["MIDDLE", "SLOW"]
-
-
-def test_a_limit_that_nobody_misses_alone_names_nobody():
-    """Was: 60 s and a budget that all but one meet named the cheapest, hours late, beside the fastest."""
-    assert names(*CASES, budget_usd=1000.0, deadline_s=60.0) == ["FAST"]
-
-
-def test_where_all_miss_both_all_are_compared():
-    assert names(*CASES, budget_usd=1.0, deadline_s=60.0) == ["SLOW", "FAST"]
-
-
-def test_one_that_is_nearest_in_both_is_named_once():
+def test_one_that_is_nearest_in_both_is_named_once_and_what_does_not_fit_never():
     cases = (("BEST", 2.0, 20.0), ("WORSE", 3.0, 30.0))
     assert names(*cases, budget_usd=1.0, deadline_s=60.0) == ["BEST"]
-
-
-def test_what_does_not_fit_is_never_near():
-    assert names(*CASES, too_large="SLOW", budget_usd=1.0) == ["MIDDLE"]
     assert names(CASES[0], too_large="FAST", budget_usd=1.0) == []
-
-
-def test_without_limits_nothing_is_near():
-    assert names(*CASES) == []
 
 
 def test_the_gaps_are_of_the_medians():
