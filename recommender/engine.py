@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,6 @@ from advisor.core.values import AssumedWait, Job, Option, Plan, Recommendation, 
 from recommender.conditions import Conditions, Spent
 from recommender.outcome.draws import make_draws
 from recommender.outcome.evaluate import Judged
-from recommender.outcome.spot import SpotTerms
 from recommender.ranking.checkpoint_ways import as_it_is, evaluate_ways, with_work
 from recommender.ranking.choice import best_of, nearest_rows, rank, shortlist
 from recommender.ranking.frontier import Nearest, nearest, with_more_vcpus
@@ -90,10 +90,7 @@ def judge(
     from recommender.policy.judge import check_any_left, under_policy
 
     spent = known.spent or Spent(all_usd=0.0, project_usd=0.0)
-
-    def ruled(options: Sequence[Option], spot: SpotTerms) -> Sequence[Option]:
-        return under_policy(options, policy, spent, spot)
-
+    ruled = partial(under_policy, policy=policy, spent=spent)
     judged = evaluate_ways(workloads, plans, job, draws, known, ruled)
     check_any_left([item.option for item in judged])
     return judged

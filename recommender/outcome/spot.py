@@ -103,47 +103,41 @@ def terms_of_plans(
     type and region, None where the rate is configured. Plans of one machine and region get the same object,
     as do those of one class where nothing is published.
     """
-    of_class: dict[tuple[str, int, int], SpotTerms] = {}
-    of_machine: dict[object, SpotTerms] = {}
-    of_nodes: dict[tuple[int, int], SpotTerms] = {}
-    of_copy: dict[tuple[int, float], tuple[SpotTerms, SpotTerms]] = {}
+    made: dict[object, SpotTerms] = {}  # all are kept, so that no other one gets an id that is part of a key
+
+    def once(key: object, make: Callable[[], SpotTerms]) -> SpotTerms:
+        if key not in made:
+            made[key] = make()
+        return made[key]
 
     def of(plan: Plan) -> SpotTerms:
-        if not is_spot(plan):
-            return terms
-        here = of_place(plan)
-        if not plan.copied_s:
-            return here
-        # What it is made of is kept, too: no other one gets its id.
-        return of_copy.setdefault((id(here), plan.copied_s), (here, restarting(plan, here)))[1]
-
-    def of_place(plan: Plan) -> SpotTerms:
-        key = plan.gpu, plan.layout.gpus_per_node, id(seen_of(plan, terms.history))
-        if key not in of_class:
-            of_class[key] = _of_class(plan, terms) if terms.assumed else terms
         offer = plan.offer
-        machine = key, offer and (offer.provider, offer.instance_type, offer.region)
-        if machine not in of_machine:
-            of_machine[machine] = _floored(plan, of_class[key], buckets)
-        of_one = of_machine[machine]
-        if plan.num_nodes == 1:
-            return of_one
-        gang = id(of_one), plan.num_nodes
-        if gang not in of_nodes:
-            # They stop where one goes, and go on when all are back.
-            times = times_of_one(plan.num_nodes)
-            of_nodes[gang] = replace(
-                of_one,
-                preemptions_per_h=of_one.preemptions_per_h * times,
-                most_per_h=of_one.most_per_h * times,
-                reacquire_h=of_one.reacquire_h * times,
-                most_away_h=of_one.most_away_h * times**2,
-                restart_h=of_one.restart_h * slowest_boot(plan.num_nodes),
-                num_nodes=plan.num_nodes,
-            )
-        return of_nodes[gang]
+        if offer is None or not is_spot(plan):
+            return terms
+        kind = plan.gpu, plan.layout.gpus_per_node, id(seen_of(plan, terms.history))
+        of_class = once(kind, lambda: _of_class(plan, terms) if terms.assumed else terms)
+        machine = kind, offer.provider, offer.instance_type, offer.region
+        of_one = once(machine, lambda: _floored(plan, of_class, buckets))
+        here = once(("gang", id(of_one), plan.num_nodes), lambda: _of_gang(of_one, plan.num_nodes))
+        return once(("copied", id(here), plan.copied_s), lambda: restarting(plan, here))
 
     return of
+
+
+def _of_gang(of_one: SpotTerms, num_nodes: int) -> SpotTerms:
+    """Nodes stop where one of them goes, and go on when all are back."""
+    if num_nodes == 1:
+        return of_one
+    times = times_of_one(num_nodes)
+    return replace(
+        of_one,
+        preemptions_per_h=of_one.preemptions_per_h * times,
+        most_per_h=of_one.most_per_h * times,
+        reacquire_h=of_one.reacquire_h * times,
+        most_away_h=of_one.most_away_h * times**2,
+        restart_h=of_one.restart_h * slowest_boot(num_nodes),
+        num_nodes=num_nodes,
+    )
 
 
 def restarting(plan: Plan, terms: SpotTerms) -> SpotTerms:

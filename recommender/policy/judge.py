@@ -103,7 +103,7 @@ def _removal(rule: Rule, detail: str) -> RemovedByPolicy:
 
 
 def under_policy(
-    options: Sequence[Option], policy: Policy, spent: Spent, spot: SpotTerms
+    options: Sequence[Option], spot: SpotTerms, *, policy: Policy, spent: Spent
 ) -> tuple[Option, ...]:
     """The options in their order, with the rules that remove them, and approvals they need, as reasons."""
     verdicts = judge_options(options, policy, spent, spot)

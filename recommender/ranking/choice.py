@@ -17,7 +17,7 @@ from recommender.ranking.frontier import (
     with_folded,
     with_ties,
 )
-from recommender.ranking.what_tips import by_checkpoints, summary_of
+from recommender.ranking.what_tips import by_checkpoints, summary_of, what_tips
 
 RiskKey = tuple[float, bool, float, bool]
 
@@ -152,22 +152,15 @@ def rank(
     waits = [replace(o, reasons=(*advice[o.plan.id], *o.reasons)) if o.plan.id in advice else o for o in tied]
     compared = with_folded(waits, best_id, worth)
     best = next(option for option in compared if option.plan.id == best_id)
+    tips, ways = by_checkpoints(judged, best, job, script), other_ways(judged, script)
+    tipped_by = what_tips(compared, best, job, late, tips, ways)
     return Ranking(
         options=tuple(compared),
         frontier=tuple(options[i].plan.id for i in kept),
         recommended=best_id,
         rule=rule if best.plan.usd_per_h is not None else about_answers.CostOfPickUnknown(rule=rule),
         picks=picks,
-        summary=summary_of(
-            compared,
-            best,
-            job,
-            late,
-            script=script,
-            tips=by_checkpoints(judged, best, job, script),
-            ways=other_ways(judged, script),
-            is_whole=is_whole,
-        ),
+        summary=summary_of(best, job, script=script, tipped_by=tipped_by, is_whole=is_whole),
     )
 
 

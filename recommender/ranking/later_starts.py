@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -18,36 +18,23 @@ LEAST_DAYS = 14
 LEAST_SHARE = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
-    """The cheapest start within 24 h."""
-
-    delay_h: int
-    start_at: datetime
-    """When, full hours after the moment that was asked for."""
-    saving_usd: float
-    """What the job costs less then, the mean of past days."""
-    spread_usd: float
-    """Standard deviation of that saving from day to day."""
-    usd: float
-    """What it costs at once, the mean of past days."""
-    num_days: int
-    """Past days compared."""
-
-
-def cheapest_start(points: Sequence[PricePoint], *, run_s: float, now: datetime) -> Shift | None:
+def cheapest_start(
+    points: Sequence[PricePoint], *, run_s: float, now: datetime, num_nodes: int = 1
+) -> LaterStart | None:
     """When to start a run of ``run_s`` seconds, if the prices of past days say so clearly.
 
     A start at this hour of the day is compared with later ones on each past day on which all of them could
     have run to their end. The start of least mean price is reported if its mean saving exceeds the standard
     deviation of the saving from day to day, and a hundredth of the price. None without points of 14 days and
-    as many days to compare, or where now is as good a time as any.
+    as many days to compare, or where now is as good a time as any. Prices of the past promise nothing: told
+    are their means over past days.
 
     Args:
         points: prices of one machine in one place and market, in any order; each holds until the next one,
             the last until now.
         run_s: how long the machine runs, above 0.
         now: with a time zone.
+        num_nodes: machines of that price that run together.
     """
     if run_s <= 0:
         raise ValueError(f"a run takes more than 0 s, got {run_s:g}")
@@ -64,12 +51,12 @@ def cheapest_start(points: Sequence[PricePoint], *, run_s: float, now: datetime)
     at_once_usd = float(usd[:, 0].mean())
     if saving_usd <= max(spread_usd, LEAST_SHARE * at_once_usd):
         return None
-    return Shift(
+    return LaterStart(
         delay_h=delay_h,
-        start_at=now + timedelta(hours=delay_h),
-        saving_usd=saving_usd,
-        spread_usd=spread_usd,
-        usd=at_once_usd,
+        start_at=(now + timedelta(hours=delay_h)).isoformat(),
+        saving_usd=saving_usd * num_nodes,
+        spread_usd=spread_usd * num_nodes,
+        usd=at_once_usd * num_nodes,
         num_days=len(usd),
     )
 
@@ -96,12 +83,8 @@ def with_shifts(
     for option in recommendation.options:
         points, num_nodes = history.get(option.plan.id, ()), option.plan.num_nodes
         run_s = option.plan.startup_s + option.train_s.p50
-        shift = cheapest_start(points, run_s=run_s, now=now) if points and math.isfinite(run_s) else None
-        if shift is not None:
-            # Prices of the past promise nothing: it says what they were, of all nodes.
-            usd = {name: getattr(shift, name) * num_nodes for name in ("saving_usd", "spread_usd", "usd")}
-            start_at = shift.start_at.isoformat()
-            advice = LaterStart(delay_h=shift.delay_h, start_at=start_at, num_days=shift.num_days, **usd)
-            option = replace(option, reasons=(*option.reasons, advice))
+        if points and math.isfinite(run_s):
+            advice = cheapest_start(points, run_s=run_s, now=now, num_nodes=num_nodes)
+            option = replace(option, reasons=(*option.reasons, advice)) if advice else option
         shifted.append(option)
     return replace(recommendation, options=tuple(shifted))

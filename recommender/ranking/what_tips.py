@@ -321,19 +321,10 @@ def _by_value(rivals: Iterable[Option], chosen: Option, worth: value.Worth) -> F
 
 
 def summary_of(
-    options: Sequence[Option],
-    chosen: Option,
-    job: Job,
-    late: Sequence[Option],
-    *,
-    script: Script,
-    tips: Iterable[Tip] = (),
-    ways: Iterable[Option] = (),
-    is_whole: bool = True,
+    chosen: Option, job: Job, *, script: Script, tipped_by: Finding | None = None, is_whole: bool = True
 ) -> tuple[Finding, ...]:
-    """Of the chosen one among feasible options that are folded; ``late`` miss nothing but the deadline.
+    """Of the chosen option, on which ``script`` runs, and what would tip the choice.
 
-    ``script`` runs there. ``tips`` follow from more than the options, ``ways`` are those not taken of plans.
     ``is_whole`` is False where the job does more than the steps that were profiled.
     """
     time_s, usd, offer = chosen.time_s, chosen.cost_usd, chosen.plan.offer
@@ -362,5 +353,5 @@ def summary_of(
         script=PurePath(script.name).name,
         saves=use_of(script) is CheckpointUse.SAVES,
     )
-    doubt = about_answers.SummaryDoubt(tipped_by=what_tips(options, chosen, job, late, tips, ways))
+    doubt = about_answers.SummaryDoubt(tipped_by=tipped_by)
     return choice, cost_and_time, *([work] if chosen.work else []), doubt

@@ -195,7 +195,7 @@ def test_a_job_of_four_hours_waits_for_the_night():
     shift = cheapest_start(history(night), run_s=4 * HOUR_S, now=NOW)
     assert shift is not None
     assert shift.delay_h == 8  # from 12:00 to 20:00, the first of five equally cheap hours
-    assert shift.start_at == datetime(2026, 11, 21, 20, tzinfo=UTC)
+    assert shift.start_at == "2026-11-21T20:00:00+00:00"
     assert shift.saving_usd == pytest.approx(4.0)
     assert shift.usd == pytest.approx(8.0)
     assert shift.spread_usd == pytest.approx(0.0, abs=1e-9)

@@ -243,7 +243,7 @@ def test_what_is_rented_is_said_to_be(tier, is_rented):
     option = replace(
         make_option("L4", 1.0, 1.0), plan=make_plan("L4", None if tier is Tier.LOCAL else 2.0, tier=tier)
     )
-    choice, cost, doubt = summary_of([option], option, Job(epochs=1), [], script=make_script())
+    choice, cost, doubt = summary_of(option, Job(epochs=1), script=make_script())
     assert (type(choice), choice.facts["is_rented"]) == (SummaryChoice, is_rented)
     assert cost.facts["is_cost_known"] is is_rented
     assert isinstance(doubt, SummaryDoubt)
