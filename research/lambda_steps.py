@@ -280,8 +280,8 @@ are 8.0 % off.
 | these steps, networks as shipped | 10.3 | 7.9 |
 | [NVIDIA's published rows](../methods/roofline.md) | 8.3 | 8.0 |
 | [whole training runs](training-runs.md) | 6.6 | 7.3 |
-| [timm's families](convolutions.md) that only judge | 11.8 | 10.9 |
-| timm's families that trained convolutions | 5.3 | 6.6 |
+| [timm's families](convolutions.md) that only judge | 9.4 | 8.0 |
+| timm's families that trained convolutions | 5.2 | 7.1 |
 | 39 steps of [an H100](gpu-day.md), six of which trained convolutions | 15.7 | 14.2 |
 
 Left out, since the script is not known well enough to repeat: SSD (most rows state no batch), Transformer-XL
