@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from advisor.core.gpus import resolve_gpu
 from advisor.core.values import FittedConstants, GpuSpec, Method, Op, Phase, Trace
 from advisor.operators.cycles import CallWork, StreamCost
 from advisor.operators.elementwise import ELEMENTWISE
-from advisor.operators.family import Family, Tf32Flag, base_name, compute_rate
+from advisor.operators.family import Family, RooflineTime, Tf32Flag, base_name, compute_rate
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.registry import family_of
 from advisor.predict import interval
@@ -204,15 +204,8 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
         methods[known] = METHODS.index(method)
     streams = np.flatnonzero((methods == _ROOFLINE) & ~np.isnan(call_s)).tolist()
     used = {i: columns.families[i].bandwidth for i in streams}
-    roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
-    asked = asked_rates(trace.ops, trace.precision)
-    for i in np.flatnonzero(np.isnan(call_s)).tolist():
-        time = time_under(roofs(*asked[i]), trace.ops[i], columns.families[i])
-        used[i], call_s[i], methods[i] = time.constant, time.time_s, _ROOFLINE
-        own = columns.families[i].sigma if time.sigma is None else time.sigma
-        is_fitted = time.constant in constants.measured or not time.constant
-        assumed = interval.SIGMA_ROOFLINE_FITTED if is_fitted else interval.SIGMA_ROOFLINE_ASSUMED
-        sigma[i] = assumed if own is None else own
+    for i, time, own_sigma in _under_roofs(np.flatnonzero(np.isnan(call_s)).tolist(), trace, gpu, constants):
+        used[i], call_s[i], sigma[i] = time.constant, time.time_s, own_sigma
     return OpTimes(
         columns=columns,
         time_s=columns.counts * call_s * trace.mean_step.work,
@@ -221,6 +214,20 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
         methods=methods,
         constants=used,
     )
+
+
+def _under_roofs(
+    places: Iterable[int], trace: Trace, gpu: GpuSpec, constants: FittedConstants
+) -> Iterator[tuple[int, RooflineTime, float]]:
+    """Operators that no other method knows, at these places: each with its time and its sigma."""
+    roofs = cache(lambda rate, family: roofs_of(rate, family, gpu, constants))
+    asked, families = asked_rates(trace.ops, trace.precision), columns_of(trace.ops).families
+    for i in places:
+        time = time_under(roofs(*asked[i]), trace.ops[i], families[i])
+        own = families[i].sigma if time.sigma is None else time.sigma
+        is_fitted = time.constant in constants.measured or not time.constant
+        assumed = interval.SIGMA_ROOFLINE_FITTED if is_fitted else interval.SIGMA_ROOFLINE_ASSUMED
+        yield i, time, assumed if own is None else own
 
 
 def _blended(direct: CallTimes, trace: Trace, origin: GpuSpec, knowledge: Knowledge) -> CallTimes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,8 +58,7 @@ def plans_of(
         AdvisorError: prices cannot be had, as ``query_offers``.
     """
     from advisor.service.prices.offers import wanted_counts
-    from advisor.service.prices.query_limits import OfferFilter, is_wanted, known_vendors
-    from recommender.plans.candidates import plans_of_machine
+    from advisor.service.prices.query_limits import OfferFilter, known_vendors
 
     known = known_vendors(vendors)
     wanted = wanted_counts(gpus, listener)
@@ -68,14 +67,7 @@ def plans_of(
     nodes = _node_limits(book.settings, gpus, num_nodes, listener)
     # A setting of clouds says nothing of clusters, an argument is meant for all plans.
     own_nodes = nodes if book.settings.is_given("cloud.max_nodes") else replace(nodes, most=None)
-    own = [
-        plan
-        for machine in site.machines
-        for plan in plans_of_machine(
-            machine, asked=wanted.get(machine.gpu, ()), terms=terms, catalog=site.rates, nodes=own_nodes
-        )
-        if is_wanted(wanted, plan.gpu, plan.num_gpus)
-    ]
+    own = list(_own(site, wanted, terms, own_nodes))
     _refuse_foreign({*wanted, *(plan.gpu for plan in own)}, known, listener)
     asked = OfferFilter(
         gpus=gpus,
@@ -92,6 +84,18 @@ def plans_of(
         return own, (quoted(str(error)),)
     kept = places_by_verdict(rented, site.policy, site.spot, everywhere=everywhere)
     return [*own, *_of_vendors(kept, known, listener, is_all=not own)], warnings
+
+
+def _own(site: Site, wanted: Mapping[str, set[int]], terms: CloudTerms, nodes: NodeLimits) -> Iterator[Plan]:
+    """Of this machine and the clusters, with the numbers of GPUs that are asked for."""
+    from advisor.service.prices.query_limits import is_wanted
+    from recommender.plans.candidates import plans_of_machine
+
+    for machine in site.machines:
+        counts = wanted.get(machine.gpu, ())
+        for plan in plans_of_machine(machine, asked=counts, terms=terms, catalog=site.rates, nodes=nodes):
+            if is_wanted(wanted, plan.gpu, plan.num_gpus):
+                yield plan
 
 
 def _node_limits(

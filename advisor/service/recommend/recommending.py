@@ -19,17 +19,10 @@ from advisor.core.values import Job, Market, Plan, PricePoint, Recommendation, S
 from advisor.service.listening import Listener
 from advisor.service.prices.book import PriceBook
 from advisor.service.prices.live import now
-from advisor.service.recommend import pipeline
+from advisor.service.recommend import pipeline, policy_in_force
 from advisor.service.recommend.own_machines import own_machines
 from advisor.service.recommend.past_runs import past_runs
 from advisor.service.recommend.plan_sources import checkpoints_of, data_set_of, plans_of, rates_of, spot_terms
-from advisor.service.recommend.policy_in_force import (
-    Site,
-    check_project_of,
-    policy_of,
-    spent_of,
-    with_objective,
-)
 from advisor.service.traces import TraceRequest, check_exists, holds_data, steps_on_cpu, trace_of
 from advisor.store.database import existing_store
 
@@ -66,21 +59,12 @@ class RecommendRequest:
     num_nodes: int | None = None
     """Machines that train together; None for one, or as many as the settings allow."""
 
-
-def what_if_names(request: RecommendRequest, listener: Listener) -> tuple[str, ...] | None:
-    """The changes that are asked for, each once; None where none was named.
-
-    Raises InputError: there is no such change.
-    """
-    if request.what_if is None:
-        return None
-    for name in request.what_if:
-        if name not in (ALL, *CHANGE_NAMES):
-            raise InputError(
-                f"{listener.name_of('what_if')} must be {ALL} or some of {', '.join(CHANGE_NAMES)}, got"
-                f" {name!r}.{did_you_mean(name, (ALL, *CHANGE_NAMES))}"
-            )
-    return CHANGE_NAMES if ALL in request.what_if else tuple(dict.fromkeys(request.what_if))
+    @property
+    def changes(self) -> tuple[str, ...] | None:
+        """The changes of the script to judge, each once; None for the best of one line."""
+        if self.what_if is None:
+            return None
+        return CHANGE_NAMES if ALL in self.what_if else tuple(dict.fromkeys(self.what_if))
 
 
 def check_patchable(request: RecommendRequest, listener: Listener) -> None:
@@ -151,7 +135,12 @@ def check(request: RecommendRequest, listener: Listener) -> None:
     from recommender.engine import check_job
 
     check_job(request.job, listener.name_of)
-    what_if_names(request, listener)
+    for name in request.what_if or ():
+        if name not in (ALL, *CHANGE_NAMES):
+            raise InputError(
+                f"{listener.name_of('what_if')} must be {ALL} or some of {', '.join(CHANGE_NAMES)}, got"
+                f" {name!r}.{did_you_mean(name, (ALL, *CHANGE_NAMES))}"
+            )
     if request.patch:
         check_patchable(request, listener)
 
@@ -202,8 +191,8 @@ def places_of(
 
     settings = config.settings
     data, doubts = data_set_of(book.settings, listener)
-    site = Site(
-        policy=policy_of(settings.policy, request.policies),
+    site = policy_in_force.Site(
+        policy=policy_in_force.policy_of(settings.policy, request.policies),
         spot=spot_terms(settings.spot),
         machines=own_machines(settings, listener, config.origins.get("clusters")),
         rates=rates_of(settings.rates),
@@ -211,11 +200,11 @@ def places_of(
         report=settings.report,
         database=settings.store,
     )
-    check_project_of(request.project, site, listener)
+    policy_in_force.check_project_of(request.project, site, listener)
     conditions = Conditions(
         spot=site.spot,
         interruptions=_interruptions(site.spot),
-        spent=spent_of(site, request.project, listener),
+        spent=policy_in_force.spent_of(site, request.project, listener),
     )
     past = past_runs(settings.predict, site.database, listener)
     plans, warnings = plans_of(
@@ -242,10 +231,10 @@ def places_of(
     )
 
 
-def _job(job: Job, site: Site, config: Config) -> Job:
+def _job(job: Job, site: policy_in_force.Site, config: Config) -> Job:
     scaling = config.settings.profile.scaling
     return replace(
-        with_objective(job, site.policy, config.settings.choice),
+        policy_in_force.with_objective(job, site.policy, config.settings.choice),
         data=site.data,
         scaling=None if scaling is None else Scaling(scaling),
         checkpoints=checkpoints_of(config),
@@ -283,11 +272,10 @@ def ranked_on(
         NoOfferError: there is no place.
         PolicyViolationError: the policy removes every place.
     """
-    names = what_if_names(request, Listener())
     ranked = with_later_starts(pipeline.recommendation_of(trace, places), book)
     ranked = pipeline.with_batch_held(ranked, trace, places)
-    if names != ():
-        ranked = pipeline.with_variants(ranked, trace, places, names)
+    if request.changes != ():
+        ranked = pipeline.with_variants(ranked, trace, places, request.changes)
     return replace(ranked, warnings=(*ranked.warnings, *places.warnings))
 
 
