@@ -16,6 +16,7 @@ from advisor.core.values import Z90, MemoryUse, Op, Phase, Trace
 from advisor.predict.distinct import kept
 from advisor.predict.exchange.collectives import kinds_of_each_pass
 from advisor.predict.footprint import copied_bytes
+from advisor.predict.loading import COPY_TO_GPU
 from advisor.predict.methods import OpTimes
 
 EXPONENT = 0.73
@@ -56,7 +57,7 @@ def batch_share(trace: Trace, share: float) -> BatchShare:
 
 
 def trace_at(trace: Trace, share: BatchShare) -> Trace:
-    """The trace with its samples, passes and memory at a share; operators keep their shapes and costs."""
+    """The trace with its samples, passes and memory at a share; operators keep their costs."""
     loading_s, batch_size = trace.data_loading_s, trace.batch_size
     recurring = kinds_of_each_pass(trace) if share.passes != 1 else ()
     collectives = (
@@ -69,7 +70,7 @@ def trace_at(trace: Trace, share: BatchShare) -> Trace:
         accumulation=_times(trace.accumulation, share.passes),
         data_loading_s=None if loading_s is None else loading_s * share.whole,
         memory=memory_at(trace, share.batch),
-        ops=_ops_at(trace.ops, share.passes) if share.passes != 1 else trace.ops,
+        ops=_ops_at(trace.ops, share) if share != BatchShare() else trace.ops,
         collectives=tuple(collectives),
     )
 
@@ -81,10 +82,17 @@ def times_at(times: OpTimes, share: BatchShare, optimizer: float = 1.0) -> OpTim
 
 
 @kept(8)
-def _ops_at(ops: tuple[Op, ...], passes: float) -> tuple[Op, ...]:
-    return tuple(
-        op if op.phase is Phase.OPTIMIZER else replace(op, count=_times(op.count, passes)) for op in ops
-    )
+def _ops_at(ops: tuple[Op, ...], share: BatchShare) -> tuple[Op, ...]:
+    return tuple(op if op.phase is Phase.OPTIMIZER else _op_at(op, share) for op in ops)
+
+
+def _op_at(op: Op, share: BatchShare) -> Op:
+    """As often as there are passes; what is copied to the GPU is the samples that must be loaded."""
+    if op.name == COPY_TO_GPU and op.inputs and op.inputs[0].shape:
+        num_samples, *sample = op.inputs[0].shape
+        batch = replace(op.inputs[0], shape=(max(1, round(num_samples * share.batch)), *sample))
+        op = replace(op, inputs=(batch, *op.inputs[1:]))
+    return replace(op, count=_times(op.count, share.passes))
 
 
 def _times(count: int, passes: float) -> int:

@@ -18,7 +18,7 @@ from advisor.predict.interval import SIGMA_LOADING, spread, widened
 LOADERS_FILE = "loaders.toml"
 IMAGE, TOKENS, ARRAY = "image", "tokens", "array"
 KINDS = (IMAGE, TOKENS, ARRAY)
-_COPY = "advisor::h2d_copy"
+COPY_TO_GPU = "advisor::h2d_copy"
 # Depth maps and masks included; more channels are features that someone computed.
 _MOST_CHANNELS = 4
 # Sequences of a sample's several choices; stacked frames of a game have one more.
@@ -47,7 +47,7 @@ def kind_of(batch: TensorSpec) -> str:
 @kept(4)
 def copied_batches(ops: Sequence[Op]) -> tuple[Op, ...]:
     """The copies that bring an iteration's samples to the GPU, the largest first."""
-    copies = [op for op in ops if op.name == _COPY and op.inputs and op.inputs[0].shape]
+    copies = [op for op in ops if op.name == COPY_TO_GPU and op.inputs and op.inputs[0].shape]
     return tuple(sorted(copies, key=lambda op: -op.count * prod(op.inputs[0].shape)))
 
 

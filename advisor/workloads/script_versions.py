@@ -88,6 +88,8 @@ def _scaling(num_gpus: int, trace: values.Trace, steps: values.Steps) -> Iterato
         return
     is_assumed = steps.source is values.ScalingSource.ASSUMED
     if steps.scaling is values.Scaling.STRONG:
+        if any(_tuning(steps, num_gpus)):
+            return  # it has fewer samples than GPUs
         yield about_options.GlobalBatchHeld(
             source=str(steps.source),
             global_batch_size=steps.global_batch_size(num_gpus),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from functools import cache
 
 from advisor.core.findings import Finding
@@ -46,16 +47,25 @@ class Steps:
         return max(num_gpus // self.split.gpus_per_copy, 1)
 
     def share(self, num_gpus: int) -> float:
-        """What each copy of the model takes of the profiled batch, on so many GPUs."""
-        return self.num_ranks / self.copies(num_gpus) if self.scaling is Scaling.STRONG else 1.0
+        """What each copy of the model takes of the profiled batch, on so many GPUs: a sample at least."""
+        if self.scaling is not Scaling.STRONG:
+            return 1.0
+        share = self.num_ranks / self.copies(num_gpus)
+        return max(share, min(1 / self.batch_size, 1.0)) if self.batch_size else share
 
     def global_batch_size(self, num_gpus: int) -> int | None:
         """Samples of a step on so many GPUs; None if unknown."""
-        return None if self.batch_size is None else self.batch_size * self.batches(num_gpus)
+        return None if self.batch_size is None else int(self.batch_size * self.batches(num_gpus))
 
-    def batches(self, num_gpus: int) -> int:
+    def batches(self, num_gpus: int) -> Fraction:
         """Profiled batches that a step takes on so many GPUs."""
-        return self.copies(num_gpus) if self.scaling is Scaling.WEAK else self.num_ranks
+        copies = self.copies(num_gpus)
+        if self.scaling is not Scaling.STRONG:
+            return Fraction(copies if self.scaling is Scaling.WEAK else self.num_ranks)
+        # Fewer samples than copies cannot be divided: each takes one.
+        return max(
+            Fraction(self.num_ranks), Fraction(copies, self.batch_size) if self.batch_size else Fraction(0)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,14 +59,18 @@ def recommendation_of(trace: Trace, places: Places) -> Recommendation:
 
 
 def with_batch_held(answer: Recommendation, trace: Trace, places: Places) -> Recommendation:
-    """The answer with the recommended plan for a script that holds its batch, where steps grow larger."""
+    """The answer with the recommended plan for a script that holds its batch, where steps grow larger.
+
+    Without it where the batch has fewer samples than the plan has GPUs.
+    """
     chosen = answer.chosen
     if chosen is None or Work.LEARNING_RATE not in chosen.work or places.job.scaling is not None:
         return answer
     held = replace(places, job=replace(places.job, scaling=Scaling.STRONG), policy=None)
     plan = next(plan for plan in places.plans if plan.id == chosen.plan.id)
     (judged,) = judged_of(trace, held, [plan])
-    return replace(answer, batch_held=judged.option)
+    is_held = Work.LEARNING_RATE not in judged.option.work
+    return replace(answer, batch_held=judged.option) if is_held else answer
 
 
 def judged_of(trace: Trace, places: Places, plans: Sequence[Plan]) -> list[Judged]:

@@ -17,6 +17,7 @@ from advisor.core.values import Collective, IterationEstimate, Op, RankWork, Ten
 from advisor.predict import loading
 from advisor.predict.batch_share import EXPONENT, batch_share, trace_at
 from advisor.predict.iteration import predict_counts
+from advisor.predict.loading import input_work
 from tests.builders import make_op, make_trace
 from tests.shared import SHARED, needs_shared
 
@@ -70,6 +71,24 @@ def test_a_script_that_accumulates_elsewhere_grows_by_passes():
     work = RankWork(world_size=1, batch_size=None, accumulation=40, flops=0)
     share = batch_share(make_trace(world_size=40, work_elsewhere=work), 10.0)
     assert (share.passes, share.batch) == (10.0, 1.0)
+
+
+@pytest.mark.parametrize(("accumulation", "share"), [(1, 0.125), (4, 0.125), (4, 0.5), (1, 3.0)])
+@pytest.mark.parametrize("cpu_s", [None, 0.02])
+def test_what_is_loaded_follows_the_samples(accumulation, share, cpu_s):
+    """Assumed by what is copied to the GPU, or measured, without a batch size that is known."""
+    batch = TensorSpec(shape=(64, 3, 224, 224), dtype="float32")
+    copy = replace(make_op("advisor::h2d_copy", flops=0, count=accumulation), inputs=(batch,))
+    trace = make_trace(
+        ops=(copy,), accumulation=accumulation, batch_size=None,
+        data_loading_s=None, loader_cpu_s_per_sample=cpu_s,
+    )  # fmt: skip
+    there = input_work(trace_at(trace, batch_share(trace, share)))
+    whole = input_work(trace)
+    assert whole is not None
+    assert there is not None
+    assert there.num_samples == 64 * accumulation * share
+    assert there.cpu_s.p50 == pytest.approx(whole.cpu_s.p50 * share)
 
 
 def test_memory_follows_the_batch_of_one_pass():

@@ -110,6 +110,12 @@ def test_what_a_gpu_takes_and_a_step_holds():
     assert steps_of(make_trace(batch_size=None), Job(epochs=1)).global_batch_size(8) is None
 
 
+def test_a_gpu_takes_a_sample_at_least():
+    pairs = steps_of(make_trace(batch_size=2), Job(epochs=1, scaling=Scaling.STRONG))
+    assert [pairs.share(count) for count in (1, 2, 8)] == [1.0, 0.5, 0.5]
+    assert [pairs.global_batch_size(count) for count in (1, 2, 8)] == [2, 2, 8]
+
+
 @pytest.mark.parametrize(
     ("scaling", "steps"),
     [
