@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 NOTHING = "-"
 
 
+def step_text(seconds: float) -> str:
+    """``183 ms``, ``87.3 s``: whole minutes would hide a third of a step."""
+    return f"{seconds:.3g} s" if 1 <= seconds < 999.5 else format_duration(seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How numbers of one sort are written, and on which side of their column they stand."""
@@ -50,6 +55,7 @@ DURATION = Kind("duration", format_duration)
 SHORT_DURATION = Kind("short duration", format_duration_short)
 MICROSECONDS = Kind("microseconds", lambda seconds: f"{seconds * 1e6:,.1f} us")
 INTERVAL = Kind("interval of durations", format_duration, is_right=False)
+STEP = Kind("interval of steps", step_text, is_right=False)
 DAY = Kind("day", lambda timestamp: day_text(datetime.fromtimestamp(timestamp, UTC)), is_right=False)
 
 
@@ -105,7 +111,7 @@ def day_text(day: date) -> str:
     return f"{day:%Y-%m-%d}"
 
 
-def interval_text(interval: Interval, words: Callable[[float], str] = format_duration) -> str:
+def interval_text(interval: Interval, words: Callable[[float], str] = step_text) -> str:
     """``120 ms .. 183 ms .. 270 ms``."""
     return " .. ".join(map(words, (interval.p10, interval.p50, interval.p90)))
 

@@ -230,7 +230,7 @@ def _detail(estimate: values.IterationEstimate) -> doc.Detail:
 
 
 COLUMNS = (
-    *doc.columns("GPU", ("Count", doc.PLAIN), ("Iteration p10 .. p50 .. p90", doc.INTERVAL), wraps=False),
+    *doc.columns("GPU", ("Count", doc.PLAIN), ("Iteration p10 .. p50 .. p90", doc.STEP), wraps=False),
     *doc.columns(("Memory", doc.BYTES), "Fits", wraps=False),
     *doc.columns("Largest shares", "How"),
 )
@@ -300,7 +300,7 @@ def _table(estimates: Sequence[values.IterationEstimate]) -> doc.Table:
 
 def _short(interval: values.Interval) -> doc.Worded:
     """``59.1 .. 98.6 .. 165 ms``: the unit once, where all have the same."""
-    words = [format_duration(edge) for edge in (interval.p10, interval.p50, interval.p90)]
+    words = [doc.step_text(edge) for edge in (interval.p10, interval.p50, interval.p90)]
     units = {word.partition(" ")[2] for word in words}
     # Whole minutes would read as numbers without a meaning.
     if units <= {"ms"} or units <= {"s"}:

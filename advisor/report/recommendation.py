@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.core.findings import Finding
 from advisor.core.findings.about_answers import AssumedOfOptions
-from advisor.core.findings.about_options import Unknown
+from advisor.core.findings.about_options import ApprovalNeeded, Unknown
 from advisor.core.units import format_duration, format_usd
 from advisor.core.values import ChangeGain, Option, Recommendation
 from advisor.report import document as doc
@@ -230,7 +230,10 @@ def in_short(warning: Finding) -> str | None:
 def _summary(recommendation: Recommendation) -> tuple[doc.Section, ...]:
     if recommendation.recommended is None:
         return (_paragraph("Nothing is feasible. The nearest options:"),)
-    return tuple(_paragraph(f"{text}.") for text in sentences(recommendation.summary))
+    reasons = () if recommendation.chosen is None else recommendation.chosen.reasons
+    needed = sentences(reason for reason in reasons if isinstance(reason, ApprovalNeeded))
+    texts = *sentences(recommendation.summary), *(text[0].upper() + text[1:] for text in needed)
+    return tuple(_paragraph(f"{text}.") for text in texts)
 
 
 def _paragraph(text: str) -> doc.Section:

@@ -52,7 +52,8 @@ def _jobs_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
     without = (doc.Section("Without an answer", refused),) if refused else ()
     new = sum(one.is_new for one in swept)
     usd = format_usd(sum(cost_of(one.advice) for one in swept))
-    sums = f"{len(swept):,} jobs: {usd} for one run of each; {len(refused):,} without an answer"
+    answered = f"{len(rows):,} of {len(swept):,} jobs" if refused else f"{len(swept):,} jobs"
+    sums = f"{answered}: {usd} for one run of each; {len(refused):,} without an answer"
     ages = f"{new:,} computed now, {len(swept) - new:,} kept from before"
     unknown = sum(one.advice.take is not None and one.advice.take.usd_per_h is None for one in swept)
     words = [f"Of {unknown:,} of them the cost is not known, and counts nowhere."] if unknown else []
@@ -95,7 +96,8 @@ def _best_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
 
 
 def _pick_cells(pick: FleetJob, one: Candidate) -> tuple[doc.Cell, ...]:
-    name = " ".join((PurePath(pick.script).name, *pick.wants))
+    # A train.py is told from another one by its folder.
+    name = " ".join(("/".join(PurePath(pick.script).parts[-2:]), *pick.wants))
     variant = one.job.arguments or PurePath(one.job.subject).name
     return name, one.choice.plan, f"{one.choice.num_gpus} x {one.choice.gpu}", variant, one.batch_size
 

@@ -196,7 +196,11 @@ def _limit(handoff: Handoff, *, is_guarded: bool) -> str:
     if not is_guarded and limit_s < handoff.hangs_after_s:
         return f"Stopped after {format_duration(limit_s)}: the budget of {budget} is used."
     after_s = handoff.guarded_s if is_guarded else handoff.hangs_after_s
-    why = "twice its p90" if after_s == handoff.hangs_after_s else f"{_LEFT_S // 60} min before its walltime"
+    why = (
+        "twice its p90 without the wait"
+        if after_s == handoff.hangs_after_s
+        else f"{_LEFT_S // 60} min before its walltime"
+    )
     words = f"Stopped after {format_duration(after_s)}: {why}"
     has_budget = is_guarded and handoff.budget_usd is not None and handoff.option.plan.usd_per_h is not None
     words = f"{words}, or at {budget} of rent." if has_budget else f"{words}."

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from advisor.config.layers import ARGUMENT, Config, PricingSettings
-from advisor.config.settings import ClusterSettings
+from advisor.config.settings import ClusterSettings, SpotSettings
 from advisor.core.errors import InputError, NoOfferError, did_you_mean
 from advisor.core.globs import same_name
 from advisor.core.gpus import parse_gpu_request, resolve_gpu
@@ -82,12 +82,19 @@ def given_facts(request: PlanRequest, config: Config, listener: Listener) -> Fac
     spot, spent = config.settings.spot, request.spent_usd
     facts = replace(
         known,
-        saves_checkpoints=spot.checkpoint_interval is not None and spot.checkpoints != "none",
+        saves_checkpoints=_saves_checkpoints(spot),
         spent=None if spent is None else Spent(all_usd=spent, project_usd=spent),
         **given,
     )
     facts = facts if request.gpu is None else _with_gpu(facts, request.gpu)
     return replace(facts, preemptions_per_h=_rate_per_h(facts, spot.preemptions_per_h))
+
+
+def _saves_checkpoints(spot: SpotSettings) -> bool | None:
+    """By the settings alone: no script is looked at."""
+    if spot.checkpoint_interval is None or spot.checkpoints == "none":
+        return False
+    return None if spot.checkpoints is None else True
 
 
 def _rate_per_h(facts: Facts, configured: float | None) -> float:

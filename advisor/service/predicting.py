@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,6 +76,7 @@ def predict(request: PredictRequest, config: Config, listener: Listener) -> Pred
     if request.confirm:
         check_confirmable(request.trace, sum(map(len, wanted.values())), listener)
     trace = _trace(request, config, listener)
+    _say_alone(trace, wanted, listener)
     past = past_runs(config.settings.predict, config.settings.store, listener)
 
     def of(profiled: Trace) -> list[IterationEstimate]:
@@ -114,6 +115,15 @@ def _trace(request: PredictRequest, config: Config, listener: Listener) -> Trace
     if not is_script:
         _check_counts(_own_sizes(config.settings), request.gpus, trace.world_size)
     return trace
+
+
+def _say_alone(trace: Trace, wanted: Mapping[str, Mapping[Layout, None]], listener: Listener) -> None:
+    """That a script of several processes is predicted on one GPU, which would hold all of it."""
+    if (world := trace.world_size or 1) > 1 and all(set(layouts) == {ONE} for layouts in wanted.values()):
+        named = f"{next(iter(wanted))}:{world}"
+        listener.note(
+            f"profiled as one of {world:,} processes, predicted on one GPU alone ({named} means all)"
+        )
 
 
 def _check_counts(own_sizes: Sequence[int], texts: Sequence[str], world: int | None) -> None:

@@ -331,7 +331,7 @@ class SpotRule(Rule):
                 return removes_if(not self.setting, "it is a spot machine")
             case "spot.needs_checkpoints":
                 if saved is None and self.setting:
-                    return unknown("checkpoint interval")
+                    return unknown("script's use of checkpoints")
                 words = (
                     "it saves checkpoints" if saved else "it saves no checkpoints (spot.checkpoint_interval)"
                 )

@@ -194,6 +194,14 @@ def test_explain_knows_clusters_and_spot_terms_of_the_settings(shell):
         3,
         "spot.needs_checkpoints: true (org.yaml:4)",
     )
+    shell.write(".advisor.yaml", "clusters:\n- {name: lab, gpu: T4, num_gpus: 4}\n")
+    rented = explain(shell, "--provider", "aws", "--market", "spot")
+    # No script is looked at.
+    assert (rented.code, "the script's use of checkpoints is not known" in rented.out) == (0, True)
+    shell.write(
+        ".advisor.yaml", "clusters:\n- {name: lab, gpu: T4, num_gpus: 4}\nspot: {checkpoints: saves}\n"
+    )
+    assert "it saves checkpoints" in explain(shell, "--provider", "aws", "--market", "spot").out
     assert explain(shell, "--provider", "aws", "--market", "on-demand").code == 0
 
 

@@ -123,6 +123,9 @@ def test_an_approval_is_a_reason_and_removes_nothing(shell):
     held = [any(r.startswith("needs approval by team lead") for r in o["reasons"]) for o in kept(answer)]
     dear = [option["cost_usd"]["p90"] > 0.001 for option in kept(answer)]
     assert held == dear
+    needed = "Needs approval by team lead: the job costs $"
+    assert (needed in recommend(shell, "--policy", "team.yaml").out) == held[0]
+    assert held[0]
 
 
 def test_what_ifs_obey_the_policy(shell):

@@ -65,6 +65,8 @@ def test_a_second_night_computes_what_changed_and_one_that_fails_takes_nobody_wi
     assert third.code == 0
     assert "2 computed now, 2 kept from before" in third.out
     assert "2 without an answer" in third.out
+    # What they cost is unknown, and not in the sum.
+    assert "2 of 4 jobs: $" in third.out
     jobs = {one["subject"]: one for one in shell.run(*ONE_CHILD, "--json").document["jobs"]}
     assert jobs["t1.json.gz"]["advice"]["take"]
     assert "t2.json.gz" in jobs["t2.json.gz"]["advice"]["error"]

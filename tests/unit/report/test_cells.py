@@ -45,7 +45,7 @@ def test_a_cell_in_words(kind, cell, text):
 
 def test_numbers_stand_to_the_right_and_what_is_read_to_the_left():
     left = {name for name, kind in vars(cells).items() if isinstance(kind, Kind) and not kind.is_right}
-    assert left == {"TEXT", "INTERVAL", "DAY"}
+    assert left == {"TEXT", "INTERVAL", "STEP", "DAY"}
 
 
 def test_every_kind_has_a_name_of_its_own():

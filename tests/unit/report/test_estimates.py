@@ -158,6 +158,14 @@ def test_it_fits_the_terminal_and_tells_how(columns):
     assert ("Largest shares" in text) == (columns > 100)
 
 
+@pytest.mark.parametrize(
+    ("columns", "told"), [(80, "57.9 .. 87.3 .. 110 s"), (160, "57.9 s .. 87.3 s .. 110 s")]
+)
+def test_a_step_of_minutes_is_in_seconds(columns, told):
+    slow = make_estimate("X", Interval(p10=57.9, p50=87.3, p90=110.0))
+    assert told in "\n".join(printed_table(columns, slow))
+
+
 def test_a_long_name_leaves_no_room_for_how():
     long = make_estimate(
         "RTX-PRO-6000-Workstation-of-a-long-name", num_gpus=16, by_method={Method.LEARNED: 0.1}

@@ -134,9 +134,9 @@ WALLTIME = "Its walltime is the p90 and a fifth; longer jobs may start later."
     ("kind", "tier", "facts", "limit"),
     [
         ("skypilot", Tier.CLOUD, {}, "after 1 d 1 h: the budget of $50.00 is used."),
-        ("skypilot", Tier.CLOUD, {"budget_usd": 1000.0}, "after 1 d 16 h: twice its p90."),
+        ("skypilot", Tier.CLOUD, {"budget_usd": 1000.0}, "after 1 d 16 h: twice its p90 without the wait."),
         ("command", Tier.CLOUD, {"budget_usd": 0.001}, "after 1 min: the budget of $0.0010 is used."),
-        ("kubernetes", Tier.CLOUD, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
+        ("kubernetes", Tier.CLOUD, {"budget_usd": None}, "after 1 d 16 h: twice its p90 without the wait."),
         ("dstack", Tier.CLOUD, {"nodes": 2}, "after 12 h 30 min: the budget of $50.00 is used."),
         (
             "sbatch",
@@ -144,8 +144,8 @@ WALLTIME = "Its walltime is the p90 and a fifth; longer jobs may start later."
             {},
             f"after 1 d: 1 min before its walltime, or at $50.00 of rent. {WALLTIME}",
         ),
-        ("kubernetes", Tier.CLUSTER, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
-        ("command", Tier.LOCAL, {"budget_usd": None}, "after 1 d 16 h: twice its p90."),
+        ("kubernetes", Tier.CLUSTER, {"budget_usd": None}, "after 1 d 16 h: twice its p90 without the wait."),
+        ("command", Tier.LOCAL, {"budget_usd": None}, "after 1 d 16 h: twice its p90 without the wait."),
     ],
 )
 def test_the_limit_is_the_first_of_twice_p90_and_the_budget_and_says_which(kind, tier, facts, limit):
@@ -156,7 +156,13 @@ def test_the_limit_is_the_first_of_twice_p90_and_the_budget_and_says_which(kind,
 @pytest.mark.parametrize(
     ("set_h", "grace_s", "asked", "stops_min", "words"),
     [
-        (48, 120, "48:00:00", 2400, "twice its p90, or at $50.00 of rent. Its walltime is as set; 1 d may"),
+        (
+            48,
+            120,
+            "48:00:00",
+            2400,
+            "twice its p90 without the wait, or at $50.00 of rent. Its walltime is as set; 1 d may",
+        ),
         (
             23,
             120,

@@ -52,6 +52,17 @@ def test_each_count_is_an_estimate_of_its_own():
     assert "'A100:2' means" in heard.notes[0]
 
 
+def test_of_a_script_of_eight_processes_one_gpu_is_said_to_be_alone():
+    def notes(*gpus: str) -> list[str]:
+        heard = Heard()
+        trace = make_trace(world_size=8)
+        predict(PredictRequest(trace=TraceRequest(source=trace), gpus=gpus), config(), heard)
+        return heard.notes
+
+    assert notes("L4") == ["profiled as one of 8 processes, predicted on one GPU alone (L4:8 means all)"]
+    assert notes("L4:1..8") == notes("L4:8") == []
+
+
 def test_hardware_without_software_is_a_warning_of_the_answer_and_not_of_the_trace():
     answer = predicted("K80")
     assert [doubt.facts["gpu"] for doubt in answer.doubts] == ["K80"]
