@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -290,12 +291,5 @@ def test_the_job_differs_by_its_steps_alone(step_s):
 
 
 def test_what_is_unknown_stays_unknown():
-    unpriced = Expected(
-        step_s=EXPECTED.step_s,
-        time_s=EXPECTED.time_s,
-        cost_usd=EXPECTED.cost_usd,
-        num_steps=3600,
-        usd_per_h=None,
-    )
-    pace = pace_of(unpriced, steps(2.0), 100)
+    pace = pace_of(replace(EXPECTED, usd_per_h=None), steps(2.0), 100)
     assert (pace.job_s, pace.job_usd) == (8200.0, None)
