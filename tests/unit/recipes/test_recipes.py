@@ -86,31 +86,19 @@ def test_a_text_from_a_configuration_stays_a_text(tmp_path):
     assert constants(text)["CONFIG"]["hidden_act"] == '"\n}\nimport os #'
 
 
-def test_an_unknown_recipe_gets_the_nearest():
-    with pytest.raises(InputError, match=r"no recipe 'lorra'. Did you mean 'lora'"):
-        script_of(Order(recipe="lorra"))
-
-
-def test_a_recipe_refuses_a_model_of_another_kind():
-    with pytest.raises(InputError, match=r"does not train 'vit-b16', which is a vit. It trains llama-2-7b"):
-        script_of(Order(recipe="lora", model="vit-b16"))
-
-
-@pytest.mark.parametrize("tokens", ["0", "98303"])
-def test_fewer_tokens_than_steps_for_a_plan_are_refused(tokens):
-    with pytest.raises(InputError, match="must be at least 98,304"):
-        script_of(Order(recipe="lora", tokens=tokens))
-
-
-@pytest.mark.parametrize("tokens", ["", "-5", "many", "1e6", "nan"])
-def test_tokens_that_are_no_number_are_refused(tokens):
-    with pytest.raises(InputError, match="is no number"):
-        script_of(Order(recipe="lora", tokens=tokens))
-
-
-def test_samples_are_not_tokens():
-    with pytest.raises(InputError, match="counts tokens"):
-        script_of(Order(recipe="lora", samples=5))
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"recipe": "lorra"}, r"no recipe 'lorra'. Did you mean 'lora'"),
+        ({"model": "vit-b16"}, r"does not train 'vit-b16', which is a vit. It trains llama-2-7b"),
+        *(({"tokens": few}, "must be at least 98,304") for few in ("0", "98303")),
+        *(({"tokens": odd}, "is no number") for odd in ("", "-5", "many", "1e6", "nan")),
+        ({"samples": 5}, "counts tokens"),
+    ],
+)
+def test_orders_that_are_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        script_of(Order(**{"recipe": "lora"} | changes))
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,42 @@ BUCKETS = (collective("all_reduce", 6 * 10**7), collective("all_reduce", 2 * 10*
 LAYERS = (collective("all_gather", 10**8, count=4), collective("reduce_scatter", 10**8, count=2))
 
 
-def test_reduced_bytes_are_those_of_all_buckets():
-    assert reduced_bytes(trace_of(*BUCKETS, collective("broadcast", 5))) == GRADIENT_BYTES
+@pytest.mark.parametrize(
+    ("collectives", "num_bytes"),
+    [
+        ((*BUCKETS, collective("broadcast", 5)), GRADIENT_BYTES),
+        ((), None),
+        ((collective("nccl", None, None),), None),
+        (LAYERS, None),
+    ],
+)
+def test_reduced_bytes_are_those_of_all_buckets_if_any(collectives, num_bytes):
+    assert reduced_bytes(trace_of(*collectives)) == num_bytes
 
 
-@pytest.mark.parametrize("collectives", [(), (collective("nccl", None, None),), LAYERS])
-def test_without_a_reduction_of_known_size_nothing_is_recorded(collectives):
-    assert reduced_bytes(trace_of(*collectives)) is None
+ALONE = trace_of(collective("reduce_scatter", 10**8, 1), collective("all_reduce", 4, 1))
+ODD = trace_of(collective("broadcast", 10**6))
+ACTIVATIONS = trace_of(collective("all_reduce", 10**12))
+
+
+@pytest.mark.parametrize(
+    ("trace", "world"),
+    [
+        # Where no gradients are known none are missing.
+        (ODD, 8),
+        (replace(ODD, memory=replace(ODD.memory, gradient_bytes=None)), None),
+        # Ranks of tensor parallelism all-reduce more bytes than all gradients have: no gradients.
+        (ACTIVATIONS, None),
+        (replace(ACTIVATIONS, is_sharded=True), 8),
+        # One process shares with nobody, nor does a group that exchanges nothing.
+        (replace(ALONE, world_size=None), None),
+        (replace(ALONE, world_size=1), None),
+        (replace(trace_of(collective("nccl", None, None)), world_size=None), None),
+        (make_trace(world_size=8), None),
+    ],
+)
+def test_who_shares_a_model_by_what_else_is_known(trace, world):
+    assert sharded_over(trace) == world
 
 
 @pytest.mark.parametrize(
@@ -81,28 +110,6 @@ def test_features_of_all_ranks_cost_their_way_at_any_count():
         assert more.communication_s > less.communication_s
 
 
-def test_where_no_gradients_are_known_none_are_missing():
-    trace = trace_of(collective("broadcast", 10**6))
-    unknown = replace(trace, memory=replace(trace.memory, gradient_bytes=None))
-    assert sharded_over(unknown) is None
-    assert sharded_over(trace) == 8
-
-
-def test_activations_of_tensor_parallel_ranks_are_no_gradients():
-    # They all-reduce more bytes than all gradients have, and each holds a part of the model all the same.
-    trace = trace_of(collective("all_reduce", 10**12))
-    assert sharded_over(trace) is None
-    assert sharded_over(replace(trace, is_sharded=True)) == 8
-
-
-@pytest.mark.parametrize("world_size", [None, 1])
-def test_one_process_shares_with_nobody(world_size):
-    alone = (collective("reduce_scatter", 10**8, 1), collective("all_reduce", 4, 1))
-    assert sharded_over(replace(trace_of(*alone), world_size=world_size)) is None
-    profiled = replace(trace_of(collective("nccl", None, None)), world_size=None)
-    assert sharded_over(profiled) is None
-
-
 def test_who_divides_its_model_alone_is_known_alone():
     trace = make_trace(world_size=1, is_sharded=True)
     assert sharded_over(trace) == 1
@@ -113,10 +120,6 @@ def test_who_divides_its_model_alone_is_known_alone():
     assert eight.memory_bytes is None
     assert "sharded over" not in said((*one.assumptions, *eight.assumptions))
     assert "--world 8" in said(eight.assumptions)
-
-
-def test_a_group_that_exchanges_nothing_shares_nothing():
-    assert sharded_over(make_trace(world_size=8)) is None
 
 
 def test_data_parallel_exchanges_what_was_recorded_at_any_count():

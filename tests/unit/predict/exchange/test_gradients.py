@@ -33,57 +33,50 @@ PARAMETERS = (EMBEDDING, FIRST, LAST)
 EMBED = backward(EMBEDDING, name="aten::embedding_dense_backward")
 
 
-def test_an_embedding_travels_alone_when_all_is_over():
-    trace = trace_of((backward(LAST), backward(FIRST), EMBED), PARAMETERS)
-    buckets = buckets_of(trace)
-    # The first bucket is full with 1 MiB, so the last layer's 8 MiB fill it; a bucket takes whole tensors.
-    assert buckets.num_bytes == (8 * MIB, 132 * MIB)
-    assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [0.5, 1.0]
-
-
-def test_parameters_of_no_shown_gradient_come_with_their_neighbours():
-    ops = (backward(LAST), backward(tensor(3, 3)), EMBED)
-    buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST, LAST)))
-    assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [pytest.approx(0.5 * 8 / 12), 1.0]
-
-
-def test_products_may_give_a_gradient_transposed():
-    trace = trace_of((backward(tensor(1024, 2048)), EMBED), (EMBEDDING, LAST))
-    assert buckets_of(trace).ready(np.array([3.0, 1.0, 9.0])).tolist() == [0.75, 1.0]
-
-
-def test_a_tensor_used_twice_is_complete_when_both_gradients_are_added():
-    # Tied weights: the last layer's product gives a gradient of the embedding first.
-    ops = (backward(EMBEDDING), backward(FIRST), EMBED, backward(EMBEDDING, name="aten::add"))
-    buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST)))
-    assert buckets.num_bytes == (4 * MIB, 128 * MIB)
-    assert buckets.ready(np.ones(5)).tolist() == [0.5, 1.0]
-
-
-def test_two_tensors_of_one_shape_are_told_apart_by_their_number():
-    ops = (backward(EMBEDDING), backward(FIRST), EMBED)
-    buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST, EMBEDDING)))
-    assert buckets.num_bytes == (128 * MIB, 132 * MIB)
-    assert buckets.ready(np.ones(4)).tolist() == [pytest.approx(1 / 3), 1.0]
-
-
-def test_equal_layers_take_turns():
-    # Eight layers of two operators, of which one gives 4 MiB: 4 MiB fill the first bucket, 28 the second.
-    ops = (backward(FIRST, count=8), backward(tensor(7, 7), count=8))
-    buckets = buckets_of(trace_of(ops, (FIRST,) * 8))
-    assert buckets.num_bytes == (4 * MIB, 28 * MIB)
-    assert buckets.ready(np.array([1.0, 3.0, 9.0])).tolist() == [0.125, 1.0]
-
-
-def test_passes_of_accumulation_are_no_layers():
-    ops = (backward(LAST, count=2), backward(FIRST, count=2), replace(EMBED, count=2))
-    buckets = buckets_of(trace_of(ops, PARAMETERS, accumulation=2))
-    assert buckets.ready(np.array([2.0, 1.0, 1.0, 9.0])).tolist() == [0.5, 1.0]
-
-
 def takes(name: str, of: TensorSpec, count: int) -> Op:
     """An operator that gives a tensor of the shape that it takes."""
     return replace(backward(of, name=name, count=count), inputs=(of, of))
+
+
+VECTOR, TURNED = (TensorSpec(shape=shape, dtype="float32") for shape in ((MIB, 1), (1, MIB)))
+
+
+@pytest.mark.parametrize(
+    ("ops", "parameters", "passes", "mib", "seconds", "ready"),
+    [
+        # An embedding travels alone when all is over. The first bucket is full with 1 MiB, so the last
+        # layer's 8 MiB fill it; a bucket takes whole tensors.
+        ((backward(LAST), backward(FIRST), EMBED), PARAMETERS, 1, (8, 132), [2, 1, 1, 9], [0.5, 1.0]),
+        # Parameters of no shown gradient come with their neighbours; products may give one transposed.
+        ((backward(LAST), backward(tensor(3, 3)), EMBED), PARAMETERS, 1, None, [2, 1, 1, 9],
+         [0.5 * 8 / 12, 1.0]),
+        ((backward(tensor(1024, 2048)), EMBED), (EMBEDDING, LAST), 1, None, [3, 1, 9], [0.75, 1.0]),
+        # Tied weights are complete when both gradients are added: the last layer gives the first of them.
+        ((backward(EMBEDDING), backward(FIRST), EMBED, backward(EMBEDDING, name="aten::add")),
+         (EMBEDDING, FIRST), 1, (4, 128), [1] * 5, [0.5, 1.0]),
+        # Two tensors of one shape are told apart by their number.
+        ((backward(EMBEDDING), backward(FIRST), EMBED), (EMBEDDING, FIRST, EMBEDDING), 1, (128, 132), [1] * 4,
+         [1 / 3, 1.0]),
+        # Eight equal layers of two operators, of which one gives 4 MiB, take turns.
+        ((backward(FIRST, count=8), backward(tensor(7, 7), count=8)), (FIRST,) * 8, 1, (4, 28), [1, 3, 9],
+         [0.125, 1.0]),
+        # Passes of accumulation are no layers, and layers that accumulate are ready one after the other.
+        ((backward(LAST, count=2), backward(FIRST, count=2), replace(EMBED, count=2)), PARAMETERS, 2, None,
+         [2, 1, 1, 9], [0.5, 1.0]),
+        ((backward(FIRST, count=32), takes("aten::add_", FIRST, 24), takes("aten::mul", FIRST, 8)),
+         (FIRST,) * 8, 4, (4, 28), [4, 0, 0, 9], [0.125, 1.0]),
+        # A tensor that is used twice, in each pass.
+        ((backward(EMBEDDING, count=2), backward(FIRST, count=2), replace(EMBED, count=2),
+          takes("aten::add", EMBEDDING, 2), takes("aten::add_", FIRST, 1), takes("aten::add_", EMBEDDING, 1)),
+         (EMBEDDING, FIRST), 2, None, [1, 1, 1, 1, 0, 0, 9], [0.5, 1.0]),
+        # A vector may be given with a dimension of one.
+        ((backward(TURNED, name="aten::sum"), EMBED), (EMBEDDING, VECTOR), 1, None, [3, 1, 9], [0.75, 1.0]),
+    ],
+)  # fmt: skip
+def test_when_buckets_are_ready(ops, parameters, passes, mib, seconds, ready):
+    buckets = buckets_of(trace_of(ops, parameters, accumulation=passes))
+    assert mib is None or buckets.num_bytes == tuple(size * MIB for size in mib)
+    assert buckets.ready(np.array(seconds, float)).tolist() == pytest.approx(ready)
 
 
 @pytest.mark.parametrize("accumulation", [2, 4])
@@ -98,28 +91,6 @@ def test_adding_to_gradients_of_earlier_passes_completes_none(accumulation):
     seconds = np.array([2.0, 1.0, 1.0, *[0.0] * 6, 9.0])
     assert buckets_of(trace).num_bytes == buckets_of(plain).num_bytes == (8 * MIB, 132 * MIB)
     assert buckets_of(trace).ready(seconds).tolist() == [0.5, 1.0]
-
-
-def test_layers_that_accumulate_are_ready_one_after_the_other():
-    ops = (backward(FIRST, count=32), takes("aten::add_", FIRST, 24), takes("aten::mul", FIRST, 8))
-    buckets = buckets_of(trace_of(ops, (FIRST,) * 8, accumulation=4))
-    assert buckets.num_bytes == (4 * MIB, 28 * MIB)
-    assert buckets.ready(np.array([4.0, 0.0, 0.0, 9.0])).tolist() == [0.125, 1.0]
-
-
-def test_a_tensor_used_twice_is_complete_when_both_are_added_in_each_pass():
-    twice = (backward(EMBEDDING, count=2), backward(FIRST, count=2), replace(EMBED, count=2))
-    accumulated = (takes("aten::add_", FIRST, 1), takes("aten::add_", EMBEDDING, 1))
-    ops = (*twice, takes("aten::add", EMBEDDING, 2), *accumulated)
-    buckets = buckets_of(trace_of(ops, (EMBEDDING, FIRST), accumulation=2))
-    assert buckets.ready(np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 9.0])).tolist() == [0.5, 1.0]
-
-
-def test_a_vector_may_be_given_with_a_dimension_of_one():
-    bias = TensorSpec(shape=(1, 1024 * 1024), dtype="float32")
-    ops = (backward(bias, name="aten::sum"), EMBED)
-    trace = trace_of(ops, (EMBEDDING, TensorSpec(shape=(1024 * 1024, 1), dtype="float32")))
-    assert buckets_of(trace).ready(np.array([3.0, 1.0, 9.0])).tolist() == [0.75, 1.0]
 
 
 def test_of_a_sum_alone_buckets_are_full_and_evenly_ready():
