@@ -177,7 +177,6 @@ def places(draw: st.DrawFn, market: Market = Market.ON_DEMAND) -> list[Plan]:
 
 
 def total_usd(plan: Plan, hours: float) -> float:
-    assert plan.usd_per_h is not None
     run_h = hours + plan.startup_s / 3600
     return (plan.usd_per_h + plan.storage_usd_per_h) * run_h + plan.egress_usd + plan.transfer_usd
 

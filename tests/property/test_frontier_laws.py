@@ -45,13 +45,6 @@ def test_is_sorted_by_time_and_falls_in_cost(points):
     assert [cost for _, cost in chosen] == sorted((c for _, c in chosen), reverse=True)
 
 
-@given(POINTS, st.tuples(AXIS, AXIS))
-def test_a_new_point_only_removes_what_it_dominates(points, new):
-    before = {points[i] for i in frontier(points)}
-    after = {[*points, new][i] for i in frontier([*points, new])}
-    assert all(dominates(new, point) for point in before - after)
-
-
 Point3 = tuple[float, float, float]
 POINTS3 = st.lists(st.tuples(AXIS, AXIS, st.integers(0, 3).map(float)), max_size=25)
 

@@ -103,7 +103,6 @@ def test_the_largest_batch_fits_and_one_more_does_not(tensors, samples, passes, 
     trace = make_trace(batch_size=samples * passes, accumulation=passes)
     largest = largest_batch(trace, lambda share: need_bytes(tensors, beside, share), limit_bytes)
     for most, enough in ((largest.likely, (Fit.LIKELY, Fit.CERTAIN)), (largest.certain, (Fit.CERTAIN,))):
-        assert most is not None
         of_pass = most // passes
         fits = [
             need_of(tensors, beside, size / samples).fit(limit_bytes) in enough

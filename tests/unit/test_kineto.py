@@ -6,18 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from advisor.core.errors import InputError, TraceError, UnknownGpuError
 from advisor.core.findings.about_traces import KernelsLeftOut
-from advisor.core.gpus import load_gpus, resolve_gpu
+from advisor.core.gpus import resolve_gpu
 from advisor.core.values import Op, Phase, Trace
 from advisor.formats.trace_files import read_trace
-from advisor.kineto.events import kernels_of, read_recording
 from advisor.kineto.export import read_kineto
-from advisor.native import reference, scale_kernels
-from advisor.native.arrays import GpuArrays, KernelArrays
 from advisor.predict.iteration import predict
 from advisor.report.words import sentence, sentences
 from tests.findings import said
@@ -395,23 +391,6 @@ class TestResNet50OnV100:
         from_shapes = predict(replace(v100, origin_gpu=None), gpu).iteration_s
         assert from_shapes.p50 == pytest.approx(measured_s, rel=0.25)
         assert from_shapes.p10 < measured_s < from_shapes.p90
-
-    def test_native_equals_reference_on_every_kernel_and_gpu(self):
-        recording = read_recording(SHARED / "kineto" / "resnet50_v100_2021-06.pt.trace.json.gz")
-        kernels = kernels_of(recording.device_events)
-        assert len(kernels) == 8772
-        # The six recorded steps launch the same.
-        kernels = kernels[: 8772 // 6]
-        rng = np.random.default_rng(0)
-        intensity = np.where(rng.random(len(kernels)) < 0.5, np.nan, rng.lognormal(2, 2, len(kernels)))
-        packed = KernelArrays.from_kernels(kernels, intensity_flops_per_byte=intensity.tolist())
-        gpus = [spec for spec in load_gpus().values() if spec.occupancy]
-        origin = GpuArrays.from_specs([load_gpus()["V100-DGXS-32GB"]])
-        destinations = GpuArrays.from_specs(gpus)
-        expected = reference.scale_kernels(packed, origin, destinations)
-        np.testing.assert_allclose(scale_kernels(packed, origin, destinations), expected, rtol=1e-9)
-        here = [spec.name for spec in gpus].index("V100-DGXS-32GB")
-        np.testing.assert_allclose(expected[:, here], packed.duration_s_K, rtol=1e-12)
 
 
 @needs_shared

@@ -144,7 +144,6 @@ def test_other_numbers_of_gpus_take_as_many_samples(num_ranks, asked, num_gpus, 
     trace, job = make_trace(world_size=num_ranks), Job(iterations=asked, scaling=scaling)
     of_step = steps_of(trace, job).global_batch_size(num_gpus)
     wanted = asked * num_ranks * 64
-    assert of_step is not None
     # The last step is whole.
     assert wanted <= num_iterations(trace, job, num_gpus) * of_step < wanted + of_step
 

@@ -71,12 +71,6 @@ def test_a_rank_elsewhere_holds_what_a_profile_there_would_show(recorded, ranks)
     assert shard_growth(trace, ranks) == recorded / ranks
 
 
-@given(recorded=WORLDS, ranks=WORLDS)
-def test_there_and_back_is_where_it_began(recorded, ranks):
-    trace = recorded_among(recorded)
-    assert resharded(resharded(trace, ranks), recorded) == trace
-
-
 @given(
     recorded=WORLDS, made=st.sampled_from([0, 8]), ranks=st.lists(WORLDS, min_size=2, max_size=2, unique=True)
 )
@@ -84,8 +78,6 @@ def test_more_ranks_never_need_more_each(recorded, made, ranks):
     fewer, more = (
         predict_counts(recorded_among(recorded, made=made), GPU, [count])[0] for count in sorted(ranks)
     )
-    assert fewer.memory_bytes is not None
-    assert more.memory_bytes is not None
     assert more.memory_bytes < fewer.memory_bytes
 
 

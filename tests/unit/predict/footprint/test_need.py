@@ -79,24 +79,6 @@ def test_it_fits_for_certain_where_nine_of_ten_cases_do():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("memory_gib", [8, 12, 16, 24, 40])
-def test_the_largest_batch_fits_and_one_more_does_not(memory_gib):
-    gpu, trace = make_gpu(memory_bytes=memory_gib * GIB), make_transformer()
-    largest = predict(trace, gpu).largest_batch
-    assert largest.certain is not None
-    assert largest.likely is not None
-    assert largest.certain <= largest.likely
-
-    def fit(samples: int) -> Fit | None:
-        activation = round(16 * GIB * samples / 64)
-        memory = replace(MEMORY, activation_bytes=activation, peak_bytes=6 * GIB + activation)
-        return predict(make_transformer(memory=memory, batch_size=samples), gpu).fit
-
-    if largest.likely:
-        assert fit(largest.likely) is not Fit.NO
-    assert fit(largest.likely + 1) is Fit.NO
-
-
 def test_samples_of_all_passes_count():
     gpu = make_gpu(memory_bytes=24 * GIB)
     # 64 samples in four passes of 16, each of which holds 16 GiB.

@@ -90,26 +90,6 @@ def test_members_that_agree_are_as_unsure_as_they_say(log_scale, sigma):
     assert kernel_times(network, calls, T4, PEAK).sigma == pytest.approx([sigma], rel=1e-6)
 
 
-@pytest.mark.parametrize("family", EXAMPLES)
-@pytest.mark.parametrize("seed", range(3))
-def test_times_are_those_of_slow_loops(family, seed):
-    op, network = EXAMPLES[family], make_networks(seed)[family]
-    calls = calls_of([op], family)
-    features = [*calls.features[0].tolist(), *board(T4)]
-    logs, residuals = [], []
-    for compute, memory, log_scale in slow_outputs(network, features):
-        compute_s = calls.flops[0] / PEAK * math.exp(min(max(compute, -4.0), 4.0))
-        memory_s = op.bytes / T4.memory_bytes_per_s * math.exp(min(max(memory, -4.0), 4.0))
-        logs.append(math.log(compute_s + memory_s))
-        residuals.append(math.exp(min(max(log_scale, -6.0), 1.0)))
-    mean = sum(logs) / len(logs)
-    variance = sum((log - mean) ** 2 for log in logs) / len(logs)
-    sigma = math.sqrt((sum(residuals) / len(residuals)) ** 2 + variance)
-    times = kernel_times(network, calls, T4, PEAK)
-    assert times.time_s == pytest.approx([math.exp(mean)], rel=1e-5)
-    assert times.sigma == pytest.approx([sigma], rel=1e-5)
-
-
 def test_a_peak_that_nobody_knows_gives_a_time_that_nobody_knows():
     calls = calls_of([mm(64, 64, 64), mm(64, 64, 64)], "gemm")
     times = kernel_times(make_networks()["gemm"], calls, T4, np.array([PEAK, np.nan]))
@@ -154,12 +134,6 @@ def test_features_without_bound_are_at_the_edge(value):
 
 def test_no_rows_give_no_outputs():
     assert NETWORK.outputs(np.zeros((0, 5), np.float32)).shape == (3, 0, 3)
-
-
-@given(st.floats(-80, 80, width=32))
-def test_silu_is_its_definition(value):
-    output = float(silu(np.array([value], np.float32))[0])
-    assert output == pytest.approx(value / (1 + math.exp(-value)), rel=1e-4, abs=1e-5)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
