@@ -21,14 +21,7 @@ def run(ratio: float, job: str = "a", gpu: str = "L4", told: float = 1.0) -> Com
 
 def test_by_hand():
     """Three jobs of 1.1, 1.2 and 1.3 times the prediction: the median of their medians is 1.2."""
-    runs = [
-        run(1.1, "a"),
-        run(1.2, "b"),
-        run(1.0, "c"),
-        run(1.3, "c"),
-        run(1.6, "c"),
-        run(9.0, "x", gpu="T4"),
-    ]
+    runs = [*map(run, (1.1, 1.2, 1.0, 1.3, 1.6), "abccc"), run(9.0, "x", gpu="T4")]
     correction = corrections_of(runs)["L4"]
     assert (correction.num_jobs, correction.num_runs) == (3, 5)
     assert correction.shift == pytest.approx(math.log(1.2))

@@ -145,17 +145,7 @@ def test_a_scope_and_a_period_choose_the_runs():
 
 
 def test_a_review_of_nothing_is_a_review():
-    empty = review(
-        Records(advised={}, prices={}),
-        period=WEEK,
-        scope=Scope(),
-        bills=(),
-        budgets=(),
-        violations=(),
-        jobs=(),
-        market=make_market(),
-        is_own=lambda _: False,
-    )
+    empty = reviewed()
     assert empty.spending.all.usd == 0
     assert empty.billing is None
     assert empty.accuracy.time is None

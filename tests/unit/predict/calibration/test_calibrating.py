@@ -12,7 +12,7 @@ from advisor.core.findings.about_estimates import KernelsDoubtful
 from advisor.core.gpus import resolve_gpu
 from advisor.formats.recording_files import Measurement, Recording
 from advisor.predict import calibrating as calibration
-from advisor.predict.calibrating import Calibration, FittedConstant, calibrate, calibrated_gpu, fit_offset
+from advisor.predict.calibrating import Calibration, FittedConstant, calibrate, fit_offset
 from advisor.predict.constants import constants_for, described
 from advisor.predict.roofline import KERNEL_FLOOR_S, op_time
 from advisor.report.words import sentence
@@ -127,39 +127,30 @@ def test_a_gpu_that_cannot_be_the_one_of_the_data_sheet_is_refused(factor):
         calibrate(recorded(slower(make_measurement(shape=(2**15, 2**15), dtype="float16"), factor)))
 
 
+FLASH = "aten::_scaled_dot_product_flash_attention"
+
+
 @pytest.mark.parametrize(
-    "kernel",
+    ("recording", "kind", "words"),
     [
-        make_measurement("aten::add", time_s=1e-5, shape=(64, 64)),
-        make_measurement("aten::embedding", shape=LARGE),
-        make_measurement(
-            "aten::_scaled_dot_product_flash_attention", shape=(8, 16, 1024, 64), dtype="float16"
+        *(
+            (recorded(kernel), CalibrationError, r"these families: gemm, .*without `source`")
+            for kernel in (
+                make_measurement("aten::add", time_s=1e-5, shape=(64, 64)),
+                make_measurement("aten::embedding", shape=LARGE),
+                make_measurement(FLASH, shape=(8, 16, 1024, 64), dtype="float16"),
+            )
         ),
+        # A product that memory binds says nothing of products.
+        (recorded(make_measurement("aten::mm", shape=(2**22, 2))), CalibrationError, "holds no kernel"),
+        (recorded(backend="cpu", gpu=None), RecordingError, "of the backend cpu: only kernels of a GPU"),
+        (recorded(gpu=None, device_name="NVIDIA Z9"), RecordingError,
+         r"'NVIDIA Z9' is not in the catalog.*catalogs/gpus\.toml"),
     ],
-)
-def test_small_kernels_and_other_families_do_not_count(kernel):
-    with pytest.raises(CalibrationError, match=r"these families: gemm, .*without `source`"):
-        calibrate(recorded(kernel))
-
-
-def test_a_product_that_memory_binds_says_nothing_of_products():
-    thin = make_measurement("aten::mm", shape=(2**22, 2))
-    with pytest.raises(CalibrationError, match="holds no kernel"):
-        calibrate(recorded(thin))
-
-
-def test_a_recording_of_a_cpu_is_refused():
-    with pytest.raises(RecordingError, match=r"of the backend cpu: only kernels of a GPU"):
-        calibrate(recorded(backend="cpu", gpu=None))
-
-
-def test_a_gpu_that_the_catalog_lacks_is_told_how_to_add():
-    with pytest.raises(RecordingError, match=r"'NVIDIA Z9' is not in the catalog.*catalogs/gpus\.toml"):
-        calibrate(recorded(gpu=None, device_name="NVIDIA Z9"))
-
-
-def test_the_gpu_of_a_recording():
-    assert calibrated_gpu(make_header()) == "L4"
+)  # fmt: skip
+def test_small_kernels_and_other_families_do_not_count(recording, kind, words):
+    with pytest.raises(kind, match=words):
+        calibrate(recording)
 
 
 @given(

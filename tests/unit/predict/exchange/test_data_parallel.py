@@ -44,6 +44,9 @@ def bucket_s(num_bytes: float, layout: values.Layout = PAIR) -> float:
     return collective_time("all_reduce", num_bytes, layout, GPU).seconds
 
 
+WHOLE_S = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
+
+
 def test_one_gpu_exchanges_nothing():
     assert exchange(1.0, layout=values.Layout(gpus_per_node=1)) == Exchange(seconds=0.0, sigma_s=0.0)
 
@@ -54,28 +57,24 @@ def test_only_the_last_bucket_shows_behind_a_long_backward_pass():
 
 @pytest.mark.parametrize("backward_s", [0.0, 1.0, 10.0])
 def test_who_waits_for_each_reduction_hides_none_and_slows_no_kernel(backward_s):
-    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
     awaiting = exchange(backward_s, trace_of(awaits_reductions=True), slowdown=0.5)
-    assert awaiting.seconds == pytest.approx(whole_s + COPIES_S)
+    assert awaiting.seconds == pytest.approx(WHOLE_S + COPIES_S)
 
 
 def test_without_a_backward_pass_all_of_it_shows():
-    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
-    assert exchange(0.0).seconds == pytest.approx(whole_s + COPIES_S)
+    assert exchange(0.0).seconds == pytest.approx(WHOLE_S + COPIES_S)
 
 
 def test_a_bucket_waits_for_the_one_before_it():
     # A short pass: the network is busy from the first bucket, a fiftieth into the pass, to the end.
-    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
-    backward_s = whole_s / 10
-    expected_s = backward_s / 50 + whole_s - backward_s + COPIES_S
+    backward_s = WHOLE_S / 10
+    expected_s = backward_s / 50 + WHOLE_S - backward_s + COPIES_S
     assert exchange(backward_s).seconds == pytest.approx(expected_s)
 
 
 def test_kernels_run_slower_while_gpus_exchange():
-    whole_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
     added_s = exchange(10.0, slowdown=0.5).seconds - exchange(10.0).seconds
-    assert added_s == pytest.approx(0.5 * whole_s)
+    assert added_s == pytest.approx(0.5 * WHOLE_S)
 
 
 def test_gradients_are_copied_into_buckets_and_back():
@@ -140,7 +139,7 @@ def test_kernels_slow_down_more_where_their_own_node_exchanges(sharding):
         )
     )
     added_s = slower[0].communication_s - same[0].communication_s
-    reduced_s = sum(map(bucket_s, (MIB, 25 * MIB, 24 * MIB)))
+    reduced_s = WHOLE_S
     if sharding in (values.Sharding.ZERO_3, values.Sharding.HYBRID):
         # Two gathers and a scatter, of which the first and the last hide behind nothing.
         assert added_s > 0.4 * reduced_s
