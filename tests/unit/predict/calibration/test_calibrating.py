@@ -104,7 +104,7 @@ def test_the_median_kernel_decides():
 def test_kernels_that_differ_are_warned_of():
     kernels = [slower(KERNELS["gemm_fraction.fp16"], factor) for factor in (1.0, 2.0, 4.0)]
     warnings = calibrate(recorded(*kernels)).warnings
-    assert {warning.why for warning in warnings} == {"disagree"}
+    assert {warning.facts["why"] for warning in warnings} == {"disagree"}
     assert "gemm_fraction.fp16: the 3 kernels differ by 69%" in sentence(warnings[0])
     names = [sentence(warning).partition(":")[0] for warning in warnings]
     assert names == ["gemm_fraction.fp16", "learned.tensor_gemm"]
