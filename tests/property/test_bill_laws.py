@@ -1,4 +1,4 @@
-"""Laws of the bill: never less than what ran, at most a step more, and every dollar under a name."""
+"""Laws of bills and contracts: never less than what ran, no contract makes dearer, each dollar is named."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Whatever a trace's file holds, advisor predict answers or says in words what is wrong with it."""
+"""Whatever the file of a trace or a job log holds, it is answered, or told in words what is wrong."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Laws of the frontier: brute force agrees, and no offer hurts."""
+"""Laws of the frontier by brute force, and of bills and runs together: each dollar counts once."""
 
 import math
 from collections import defaultdict

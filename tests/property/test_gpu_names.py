@@ -1,4 +1,4 @@
-"""Laws of GPU names: every way to write a name means the same GPU."""
+"""Laws of names and queries: each way to write a GPU means the same, and filters keep what limits allow."""
 
 import contextlib
 import csv

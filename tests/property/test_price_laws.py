@@ -1,4 +1,4 @@
-"""Laws of likely prices: older, derived or rarer is never better, and unknown is never cheaper than known."""
+"""Laws of prices: older, derived or unknown is never better, and both forms of own rates say the same."""
 
 import csv
 import dataclasses

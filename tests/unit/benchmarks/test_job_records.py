@@ -1,4 +1,4 @@
-"""Regret by records: what a pick costs on a trace of a spot machine, and at later prices."""
+"""The page of jobs: regret by records, the independent check of answers, and what speed measures."""
 
 import copy
 import json

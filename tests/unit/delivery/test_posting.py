@@ -1,4 +1,4 @@
-"""What is tried again, for how long, and what is said in the end; channels of the test's own making."""
+"""What is tried again and what is said in the end; mail as text, in which nothing ends a header."""
 
 import threading
 from collections.abc import Callable

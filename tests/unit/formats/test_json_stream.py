@@ -1,4 +1,4 @@
-"""Large documents piece by piece: the same values as the whole at once, within bounds."""
+"""JSON of others: large documents piece by piece within bounds, and one value or one clear error."""
 
 import io
 import json

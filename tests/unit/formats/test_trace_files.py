@@ -1,4 +1,4 @@
-"""Traces survive a round trip; anything else says what is wrong."""
+"""Traces and their warnings survive a round trip; anything else says what is wrong."""
 
 import gzip
 import json

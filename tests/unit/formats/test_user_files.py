@@ -1,4 +1,4 @@
-"""Files that people write: size, encoding, strict YAML, and faults in words."""
+"""Files that people write or somebody else made: size, encoding, strict YAML, and faults in words."""
 
 import gzip
 import os

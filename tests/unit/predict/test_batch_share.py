@@ -1,4 +1,4 @@
-"""Another share of the batch per GPU: never faster than the samples are fewer, passes exactly so."""
+"""Another share of the batch per GPU, and what its samples are and take of a CPU."""
 
 import importlib
 import tomllib

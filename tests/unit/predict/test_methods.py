@@ -1,4 +1,4 @@
-"""The order of methods, calls that are counted, and the iteration that was measured as a whole."""
+"""The order of methods, equal operators and calls that are counted, and the iteration as a whole."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a limit of power costs: cores slow down, memory does not, and nothing gets faster by drawing less."""
+"""What a limit of power costs, samples a second, and how much of the peak a model uses."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which scripts are started as modules of their package, and what they find on the way."""
+"""How scripts are started: as modules, with mistakes in a line, and with changes that wait for imports."""
 
 import importlib
 import sys

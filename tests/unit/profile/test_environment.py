@@ -1,4 +1,4 @@
-"""The environment of a profiled script: what training needs, nothing that opens an account."""
+"""The environment of a profiled script, which opens no account, and which interpreters are tried."""
 
 import os
 import shutil

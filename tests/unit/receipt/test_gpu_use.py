@@ -1,4 +1,4 @@
-"""What nvidia-smi tells each second, summed up; a command never waits for it."""
+"""What nvidia-smi tells each second, and which GPUs a command gets of CUDA_VISIBLE_DEVICES."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A guard decides by numbers alone, never goes back, and signals those that listen."""
+"""A guard decides by numbers alone and signals those that listen; what first steps say of a whole job."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""How a month will end: exact where the past is regular, and as unsure as it says where it is not."""
+"""How a month will end, as unsure as it says, and predicted costs against actual ones."""
 
 import random
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Jobs that come again, and where they would cost less: only where it is sure, and in time."""
+"""Jobs that would cost less elsewhere, where it is sure and in time, and where money leaks."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a report does not know is told, each thing once."""
+"""What a report does not know is told once, and which limits, runs and advice count."""
 
 from datetime import timedelta
 

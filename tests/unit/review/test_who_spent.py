@@ -1,4 +1,4 @@
-"""Who spent it: teams and their part of what is shared, change, unusual days, and what a unit costs."""
+"""Who spent it and what of it is shared, what runs cost together, and which days a period holds."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta, timezone

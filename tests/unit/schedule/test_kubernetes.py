@@ -1,4 +1,4 @@
-"""CronJobs of Kubernetes, against the schemas of kubernetes-validate."""
+"""CronJobs of Kubernetes, against its schemas, and which commands may be scheduled under which names."""
 
 import re
 from typing import Any

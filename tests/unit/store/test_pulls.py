@@ -1,4 +1,4 @@
-"""Current offers and pulls: a part replaces its scope, a failure changes no price."""
+"""Current offers and pulls, and the history of prices: what adds to it, answers, and is forgotten."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

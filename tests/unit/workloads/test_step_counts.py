@@ -1,4 +1,4 @@
-"""Steps of a job on more GPUs: what the user says, what two worlds show, and what is assumed."""
+"""Steps of a job on more GPUs, and one workload for each GPU and layout of the plans."""
 
 from dataclasses import replace
 from typing import Any

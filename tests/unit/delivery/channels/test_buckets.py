@@ -1,4 +1,4 @@
-"""Objects in buckets are written once: S3 by moto's server, Google's by one that speaks the two calls."""
+"""Objects in buckets are written once, files of this machine whole or not at all."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What tensors hold at the peak, by hand, and what sharding leaves of it."""
+"""What tensors and the repeated part of a model hold at the peak, by hand, and what sharding leaves."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""One kernel for a step, where Adam, AdamW or SGD took one for each operation."""
+"""One kernel for a step of an optimizer, and which operands are parameters or stand for them."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which changes there are, whom they suit, and what is said where they do not."""
+"""Which changes there are, whom they suit, and the peaks of changed scripts by hand."""
 
 from dataclasses import asdict, replace
 
