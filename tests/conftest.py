@@ -19,11 +19,11 @@ from advisor.__main__ import NEW_OBJECTS_BEFORE_COLLECTION
 from tests import machine
 from tests.postgres import postgres_server, postgres_url
 from tests.slurm import PACKAGES, slurm
-from tests.warm import cold_children, start_server, warm_children, warm_folder
+from tests.warm import cold_children, start_server, warm_children, warm_folder, warm_module
 
 __all__ = [
     "cold_children", "no_calibration", "postgres_server", "postgres_url", "slurm", "warm_children",
-    "warm_folder",
+    "warm_folder", "warm_module",
 ]  # fmt: skip
 
 # Of a law that does not say how many it needs. Before a release: pytest --hypothesis-profile=thorough.

@@ -3,8 +3,9 @@
 import json
 import sys
 
-from models import MODELS, training
 from torch.distributed._tools.mem_tracker import MemTracker
+
+from tests.memory.models import MODELS, training
 
 
 def peak(name):

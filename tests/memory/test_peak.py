@@ -1,8 +1,6 @@
 """The fake backend's peak memory against real tensors, and against torch's own tracker."""
 
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,9 +14,8 @@ pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("warm_children")]
 
 
 @pytest.fixture(scope="module")
-def peaks():
+def peaks(warm_module):
     """Peak bytes by model: fake, by the same tracker on real CPU tensors, by torch's MemTracker."""
-    pytest.importorskip("torch")
 
     def memory(job):
         name, backend = job
@@ -26,20 +23,14 @@ def peaks():
         return profile(FOLDER / "train.py", [name, device], backend=backend).memory
 
     with ThreadPoolExecutor(2) as pool:
-        by_torch = pool.submit(peaks_by_torch)
+        by_torch = pool.submit(warm_module, "tests.memory.peaks_by_torch")
         fake = pool.map(memory, [(name, "fake") for name in NAMES])
         real = pool.map(memory, [(name, "cpu") for name in NAMES])
+        counted = json.loads(by_torch.result().splitlines()[-1])
         return {
-            name: (on_fake, on_real, by_torch.result()[name])
+            name: (on_fake, on_real, counted[name])
             for name, on_fake, on_real in zip(NAMES, fake, real, strict=True)
         }
-
-
-def peaks_by_torch():
-    done = subprocess.run(
-        [sys.executable, FOLDER / "peaks_by_torch.py"], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,6 +13,7 @@ runs is `advisor/payload/child.py`, patches and all. How a child really starts i
 import fcntl
 import importlib.util
 import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,8 +27,12 @@ from advisor.profile.environment import child_environment
 from tests import machine
 
 _FOLDER = Path(__file__).parent
-# Runs pieces of code with torch, in a fork as well.
 PROBES = "tests.unit.profile.probe_server"
+# What else is forked, as ``python -m NAME``, and whether it needs what jobs under the fake GPU import.
+MODULES = {
+    PROBES: True, "tests.unit.measure.grid_on_fake_gpu": True, "tests.unit.profile.measure_on_cpu": False,
+    "tests.unit.recipes.four_bits": False, "tests.memory.peaks_by_torch": False,
+}  # fmt: skip
 # The server waits for many children at once by Linux's means.
 _CAN_SERVE = hasattr(os, "pidfd_open")
 
@@ -54,6 +59,22 @@ def warm_children(warm_folder):
         patch.delenv("CONDA_PREFIX", raising=False)
         patch.setenv("VIRTUAL_ENV", str(warm_folder))
         yield
+
+
+@pytest.fixture(scope="session")
+def warm_module(warm_folder):
+    """What one of MODULES prints, which must succeed."""
+
+    def run(name: str, *arguments: object) -> str:
+        python = warm_folder / "bin" / "python"
+        done = subprocess.run(
+            [python, "-m", name, *map(str, arguments)], cwd=_FOLDER.parents[1],
+            env=child_environment(os.environ, warm_folder), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture
@@ -89,8 +110,8 @@ def _make_environment(folder: Path, lock: int) -> None:
     # Where there is no server, the client finds other settings than none, and starts the real interpreter.
     settings = settings_of_python(environment) if _CAN_SERVE else None
     fake = ("fake",) if detect_devices() else ("fake", "auto")
-    known = (sys.executable, sockets, str(CHILD), PROBES, settings, fake)
-    names = "REAL, SOCKETS, CHILD, MODULE, SETTINGS, FAKE"
+    known = (sys.executable, sockets, str(CHILD), MODULES, settings, fake)
+    names = "REAL, SOCKETS, CHILD, MODULES, SETTINGS, FAKE"
     python.write_text(f"#!{sys.executable} -IS\n{names} = {known}\n{client}")
     python.chmod(0o755)
     if _CAN_SERVE:

@@ -177,7 +177,9 @@ def run(child, request, files):
         sys.argv[:] = request["arguments"]
         if sys.argv[0] == "-m":
             sys.path.insert(0, request["folder"])
-            runpy.run_module(sys.argv[1], run_name="__main__")
+            del sys.argv[0]
+            runpy.run_module(sys.argv[0], run_name="__main__")
+            os._exit(0)
         child.main()
     except BaseException:  # noqa: BLE001 - printed, as the interpreter would
         traceback.print_exc()

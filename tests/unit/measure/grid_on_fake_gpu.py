@@ -2,14 +2,12 @@
 
 import importlib.util
 import json
-import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[3]
-sys.path.insert(0, str(ROOT))
 GPU = {"name": "NVIDIA A100", "compute_capability": "8.0", "num_sms": 108, "memory_bytes": 8 * 10**10}
 
 

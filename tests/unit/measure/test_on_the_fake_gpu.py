@@ -1,9 +1,6 @@
 """Every case is a call that a GPU would take, and is recorded as the profiler records it."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -11,12 +8,8 @@ pytestmark = pytest.mark.torch
 
 
 @pytest.fixture(scope="module")
-def report():
-    pytest.importorskip("torch")
-    program = Path(__file__).with_name("grid_on_fake_gpu.py")
-    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)
+def report(warm_module):
+    return json.loads(warm_module("tests.unit.measure.grid_on_fake_gpu"))
 
 
 def test_no_call_is_refused(report):

@@ -1,7 +1,8 @@
 """Runs the measurement of a real GPU on CPU tensors: the profiler is real, CUDA's clock is not.
 
-Usage: ``measure_on_cpu.py FOLDER CASES.json``: for each name the samples of each span. Each is measured in a
-fork and leaves the files ``NAME.timeline.json`` and ``NAME.result.json`` in the folder.
+Usage: ``python -m tests.unit.profile.measure_on_cpu FOLDER CASES.json``: for each name the samples of each
+span. Each is measured in a fork and leaves the files ``NAME.timeline.json`` and ``NAME.result.json``
+in the folder.
 """
 
 import importlib
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[3]))
 from tests.unit.profile.probe_server import CHILD, GPU
 from tests.warm.server import load
 

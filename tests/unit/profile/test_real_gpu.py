@@ -4,8 +4,6 @@ The parts that only a GPU has are in tests/end_to_end/test_cuda_backend.py.
 """
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +12,6 @@ import pytest
 from advisor.kineto.events import CudaLaunch, DeviceEvent, KinetoEvents, _host
 from advisor.profile.recording import timeline_of
 
-PROGRAM = Path(__file__).with_name("measure_on_cpu.py")
 WARM_UP, TIMED = 4, 8
 pytestmark = pytest.mark.torch
 
@@ -29,16 +26,12 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(warm_module, tmp_path_factory):
     """Of each case the result, and the events of its timeline."""
-    pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("measured")
     cases = folder / "cases.json"
     cases.write_text(json.dumps(CASES))
-    done = subprocess.run(
-        [sys.executable, PROGRAM, folder, cases], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    warm_module("tests.unit.profile.measure_on_cpu", folder, cases)
     return {
         name: (
             json.loads((folder / f"{name}.result.json").read_text()),

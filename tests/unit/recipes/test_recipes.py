@@ -3,8 +3,6 @@
 import ast
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -182,28 +180,12 @@ def test_published_weights_find_their_places(name, most_off, tmp_path):
 
 @pytest.mark.torch
 @pytest.mark.parametrize("is_installed", [True, False])
-def test_weights_of_four_bits_are_made_with_and_without_bitsandbytes(is_installed, tmp_path):
+def test_weights_of_four_bits_are_made_with_and_without_bitsandbytes(is_installed, tmp_path, warm_module):
     """In a process of its own, since an operator is defined once."""
     if is_installed:
         pytest.importorskip("bitsandbytes")
     (tmp_path / "train.py").write_text(on_the_cpu(rendered("qlora", {"CONFIG": TINY}, {})))
-    code = """
-import runpy, sys, torch
-script = runpy.run_path("train.py")
-layer = script["Linear4bit"](128, 3, False)
-layer.packed.data[:] = torch.arange(192) % 256
-layer.scales.data[:] = torch.tensor([1.0, 2, 3, 4, 5, 6])
-values = torch.tensor(script["NF4"])
-codes = torch.stack([layer.packed // 16, layer.packed % 16], dim=1).flatten().int()
-expected = (values[codes].view(-1, 64) * layer.scales[:, None]).view(3, 128)
-made = layer.weight(torch.float32)
-assert torch.allclose(made, expected, atol=1e-3), (made - expected).abs().max()
-inputs = torch.eye(128, requires_grad=True)
-layer(inputs).sum().backward()
-assert torch.allclose(inputs.grad[0], expected.sum(dim=0), atol=1e-2)
-"""
-    hidden = "" if is_installed else "import sys; sys.modules['bitsandbytes'] = None"
-    subprocess.run([sys.executable, "-c", hidden + code], cwd=tmp_path, check=True)
+    warm_module("tests.unit.recipes.four_bits", tmp_path / "train.py", *([] if is_installed else ["hidden"]))
 
 
 @pytest.mark.torch
