@@ -165,7 +165,8 @@ def findings_page() -> str:
         "JSON has each reason, warning and assumption twice: as a sentence, which may be reworded at any",
         "time, and as `{code, severity, facts}` in the field of the same name that ends in `_finding` or",
         "`_findings`. Programs should read the codes: they keep their meaning, and facts have units in their",
-        "names. A fact may be a finding itself.",
+        "names. A fact may be a finding itself. Of a code with several causes (`of`, `by`, `why`, `what`),",
+        "facts that belong to another cause are 0, empty or null.",
     ]
     for severity, meaning in SEVERITIES.items():
         lines += [f"\n## {severity.capitalize()}\n\n{meaning}\n"]
