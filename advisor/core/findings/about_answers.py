@@ -174,8 +174,8 @@ class Compared(Note):
     less_s: float
     p_sooner: float
     times_in_cost: float | None = None
-    cost_differs_by_usd: float = 0.0
-    change_usd: float = 0.0
+    cost_differs_by_usd: float | None = None
+    change_usd: float | None = None
     even_usd_per_h: float | None = None
     value_usd_per_h: float | None = None
     take: str | None = None

@@ -97,7 +97,7 @@ class LeftOut(Caution):
 
 class ChargesDoubtful(Caution):
     why: Literal["other-currency", "overlap", "untagged"]
-    usd: float = 0.0
+    usd: float | None = None
     currency: str | None = None
     amount: float = 0.0
     num_charges: int = 0

@@ -50,8 +50,7 @@ class Steps:
         """What each copy of the model takes of the profiled batch, on so many GPUs: a sample at least."""
         if self.scaling is not Scaling.STRONG:
             return 1.0
-        share = self.num_ranks / self.copies(num_gpus)
-        return max(share, min(1 / self.batch_size, 1.0)) if self.batch_size else share
+        return float(self.batches(num_gpus) / self.copies(num_gpus))
 
     def global_batch_size(self, num_gpus: int) -> int | None:
         """Samples of a step on so many GPUs; None if unknown."""
@@ -59,13 +58,13 @@ class Steps:
 
     def batches(self, num_gpus: int) -> Fraction:
         """Profiled batches that a step takes on so many GPUs."""
-        copies = self.copies(num_gpus)
-        if self.scaling is not Scaling.STRONG:
-            return Fraction(copies if self.scaling is Scaling.WEAK else self.num_ranks)
-        # Fewer samples than copies cannot be divided: each takes one.
-        return max(
-            Fraction(self.num_ranks), Fraction(copies, self.batch_size) if self.batch_size else Fraction(0)
-        )
+        copies, profiled = self.copies(num_gpus), Fraction(self.num_ranks)
+        if self.scaling is Scaling.WEAK:
+            return Fraction(copies)
+        if self.scaling is Scaling.STRONG and self.batch_size:
+            # Fewer samples than copies cannot be divided: each takes one.
+            return max(profiled, Fraction(copies, self.batch_size))
+        return profiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

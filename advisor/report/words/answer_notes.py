@@ -15,13 +15,12 @@ _UNSURE = (0.1, 0.9)
 @in_names.register
 def _(it: about_answers.Compared) -> str:
     time = _times(it.times_faster, format_duration(it.less_s), "faster")
-    cost = _times(
-        it.times_in_cost, format_usd(it.cost_differs_by_usd), "dearer" if it.by == "trade" else "cheaper"
-    )
+    than = "dearer" if it.by == "trade" else "cheaper"
+    cost = _times(it.times_in_cost, format_usd(it.cost_differs_by_usd or 0.0), than)
     match it.by:
         case "time-alone":
-            than = f"{it.faster} is on average {time} than {it.slower}" if time else "A and B are as fast"
-            told = f"{than}; what {' and '.join(it.unpriced)} costs is unknown, so time alone decides"
+            known = f"{it.faster} is on average {time} than {it.slower}" if time else "A and B are as fast"
+            told = f"{known}; what {' and '.join(it.unpriced)} costs is unknown, so time alone decides"
         case "trade":
             counted = _counted(it.change_usd, it.faster, it.slower)
             told = (
@@ -77,7 +76,7 @@ def _price(usd_per_h_saved: float, change_usd: float) -> str:
     return f"costs {format_usd(usd_per_h_saved)} for each hour that it saves{_counted(max(change_usd, 0.0))}"
 
 
-def _counted(change_usd: float, dearer: str = "", cheaper: str = "") -> str:
+def _counted(change_usd: float | None, dearer: str = "", cheaper: str = "") -> str:
     """The work for one of two plans that is in their difference of cost, and stands beside no rent."""
     if not change_usd:
         return ""

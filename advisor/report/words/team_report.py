@@ -80,7 +80,7 @@ def _(it: about_spending.ChargesDoubtful) -> str:
             )
         case "untagged":
             return (
-                f"{format_usd(it.usd)} of charges name no project, so they count for no team"
+                f"{format_usd(it.usd or 0.0)} of charges name no project, so they count for no team"
                 " (report.project_tag)"
             )
         case "other-currency":

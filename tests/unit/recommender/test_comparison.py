@@ -177,6 +177,7 @@ def test_an_unknown_rent_is_never_the_cheaper_one():
     answer = pair(free, FAST)
     assert answer.verdict.facts["by"] == "time-alone"
     assert (answer.verdict.facts["faster"], answer.verdict.facts["unpriced"]) == ("B", ["A"])
+    assert answer.verdict.facts["cost_differs_by_usd"] is answer.verdict.facts["change_usd"] is None
     assert answer.p_a_cheaper is answer.even_usd_per_h is None
 
 
