@@ -98,6 +98,10 @@ def recommend(
             num_nodes=offers.nodes,
         )
         check(request, TERMINAL)
+        if view.emit is not None:
+            from advisor.service.launching import script_to_start
+
+            script_to_start(trace.source)
         if view.html is not None:
             check_can_be_file(view.html, "the page")
         flags = {**offers.settings(), **data_set.settings(), **script.settings()}

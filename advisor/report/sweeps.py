@@ -90,9 +90,14 @@ def _best_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
         doc.Row((*_pick_cells(one, one.best), one.num_tried, one.runs_per_month, one.usd(one.best)))
         for one in fleet.picks
     )
-    usd = format_usd(fleet.spending.cheapest_usd)
-    line = f"{len(fleet.picks):,} jobs, each on its cheapest machine of known cost: {usd} a month."
+    usd = f"{format_usd(fleet.spending.cheapest_usd)} a month{_work_words(fleet)}"
+    line = f"{len(fleet.picks):,} jobs, each on its cheapest machine of known cost: {usd}."
     return doc.Table(columns=heads, rows=rows), (doc.Lines((line,)),)
+
+
+def _work_words(fleet: Fleet) -> str:
+    usd = sum(pick.best.choice.work_usd for pick in fleet.picks)
+    return f", {format_usd(usd)} of it once, for work on scripts" if usd else ""
 
 
 def _pick_cells(pick: FleetJob, one: Candidate) -> tuple[doc.Cell, ...]:
@@ -115,7 +120,7 @@ def _budget_view(fleet: Fleet) -> tuple[doc.Table, tuple[doc.Block, ...]]:
     table = doc.Table(columns=heads, rows=tuple(rows))
     usd, hours = format_usd(spent.usd), f"{spent.hours:,.1f} h"
     cheapest = f"{format_usd(spent.cheapest_usd)} and {spent.cheapest_hours:,.1f} h a month"
-    lines = [f"Each job on its cheapest machine of known cost: {cheapest}."]
+    lines = [f"Each job on its cheapest machine of known cost: {cheapest}{_work_words(fleet)}."]
     if math.isinf(spent.budget_usd):
         lines.append(f"All {len(spent.moves):,} moves: {usd} and {hours}.")
     elif spent.cheapest_usd > spent.budget_usd:

@@ -17,7 +17,7 @@ from advisor.config.setting_kinds import catalog_name
 from advisor.core import processes
 from advisor.core.errors import InputError, did_you_mean
 from advisor.core.redaction import redact, redact_words
-from advisor.core.values import Option, Tier
+from advisor.core.values import Option, Tier, Trace
 from advisor.service.job_files import KINDS, MARK, Handoff
 from advisor.service.recommend.policy_in_force import check_guarded
 
@@ -49,6 +49,20 @@ print(json.dumps({
 """
 
 
+def script_to_start(source: Path | Trace) -> Path:
+    """The script by its place in the current folder. Raises InputError: a trace, or not in that folder."""
+    from advisor.service.traces import holds_data
+
+    if not isinstance(source, Path) or holds_data(source):
+        raise InputError("a saved trace cannot be started: give the script itself.")
+    if not source.resolve().is_relative_to(Path.cwd()):
+        raise InputError(
+            "the job gets the files of the current folder, and the script is not in it: change to its folder"
+            " (`advisor recipe write` saves a recipe, and a notebook is exported as a script)."
+        )
+    return source.resolve().relative_to(Path.cwd())
+
+
 def handoff_of(
     answer: RecommendAnswer,
     option: Option,
@@ -61,17 +75,7 @@ def handoff_of(
 
     Raises InputError: the answer was not about a script, or its packages cannot be told.
     """
-    from advisor.service.traces import holds_data
-
-    script = trace.source
-    if not isinstance(script, Path) or holds_data(script):
-        raise InputError("a saved trace cannot be started: give the script itself.")
-    if not script.resolve().is_relative_to(Path.cwd()):
-        raise InputError(
-            "the job gets the files of the current folder, and the script is not in it: change to its folder"
-            " (`advisor recipe write` saves a recipe, and a notebook is exported as a script)."
-        )
-    script = script.resolve().relative_to(Path.cwd())
+    script = script_to_start(trace.source)
     python = trace.python or settings.python or Path(sys.executable)
     requirements = script.parent / REQUIREMENTS
     packages, not_packaged = ((), ()) if requirements.is_file() else packages_of(script, python)

@@ -65,6 +65,11 @@ def test_the_cheapest_is_that_of_recommend():
     # Work is done once, so it pays over many runs.
     (pick,) = picks_of([swept("a.py", untouched, known)], Grid(subjects=("*",), runs_per_month={"*": 20}))
     assert (pick.best.choice, pick.usd(pick.best)) == (untouched, 70.0)
+    document = sweep_document(
+        fleet_of([swept("a.py", untouched)], Grid(subjects=("*",), runs_per_month={"*": 20}), None),
+        SweepView.BEST,
+    )
+    assert document.blocks[-1].lines[0].endswith("$70.00 a month, $50.00 of it once, for work on scripts.")
     only = [swept("a.py", unknown)]
     assert not picks_of(only, GRID)
     document = sweep_document(fleet_of(only, GRID, None), SweepView.JOBS)
