@@ -99,6 +99,13 @@ def test_a_channel_that_was_down_gets_the_report_and_the_others_no_second(shell,
     assert len(mail.mails) == 1
 
 
+def test_a_recommendation_that_is_recorded_twice_is_sent_once(shell, hook):
+    for _ in range(2):
+        answer = shell.run(*RECOMMEND, "--record", "--to", "hook")
+        assert answer.code == 0, answer.err
+    assert len(hook.requests) == 1
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

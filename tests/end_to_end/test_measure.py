@@ -260,6 +260,8 @@ def test_what_is_refused(shell):
     write_recording(shell.folder / "fast.jsonl", [make_measurement(time_s=6e-5, dtype="float16")])
     assert_plain_error(shell.run("calibrate", "--from", "fast.jsonl"), 1, "no share of a rate")
     assert_plain_error(shell.run("calibrate", "--from", "nothing"), 2, "no recording at 'nothing'")
+    both = shell.run("calibrate", "--from", "fast.jsonl", "--python", sys.executable)
+    assert_plain_error(both, 2, "'fast.jsonl' was measured already", "--python", "--from")
     assert not list(shell.folder.rglob("*.toml"))
 
 

@@ -210,6 +210,7 @@ def test_a_rule_that_is_about_nothing_is_told_once_and_by_the_doctor(shell):
         assert words in note["detail"]
     assert "contracts, entry 1" not in told
     assert "contracts, entry 3" not in told, "its end is told already"
+    assert answer.err.count("contracts have ended and do not count: nobody (until 2020-01-31)") == 1
 
 
 def test_a_rule_about_what_was_not_asked_for_is_not_told(shell):
