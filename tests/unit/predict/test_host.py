@@ -131,8 +131,8 @@ def test_how_a_step_is_launched_outlives_its_file(tmp_path):
     ],
 )
 def test_steps_by_hand(host_s, gpu_s, waits, expected_s):
-    by_phase = [dict(zip(Phase, seconds, strict=True)) for seconds in (host_s, gpu_s)]
-    assert step_s(*by_phase, waits) == pytest.approx(expected_s)
+    of_host, of_gpu = (dict(zip(Phase, seconds, strict=True)) for seconds in (host_s, gpu_s))
+    assert step_s(of_host, of_gpu, waits) == pytest.approx(expected_s)
 
 
 def test_a_value_that_is_read_is_a_wait():
