@@ -35,6 +35,7 @@ MODULES = {
 }  # fmt: skip
 # The server waits for many children at once by Linux's means.
 _CAN_SERVE = hasattr(os, "pidfd_open")
+_SOCKETS = ("any", "fake")
 
 
 def settings_of_python(environment: Mapping[str, str]) -> dict[str, str]:
@@ -49,6 +50,8 @@ def warm_folder():
         pytest.skip("needs torch")
     folder = start_server()
     with _locked(folder):
+        for name in _SOCKETS if _CAN_SERVE else ():
+            assert (folder / name).exists(), "the server of warm children ended before it listened"
         return folder
 
 
@@ -102,7 +105,7 @@ def _locked(folder: Path) -> Iterator[int]:
 
 def _make_environment(folder: Path, lock: int) -> None:
     """A folder that looks like a virtual environment; its server runs as long as whoever keeps the folder."""
-    sockets = str(folder / "any"), str(folder / "fake")
+    sockets = tuple(str(folder / name) for name in _SOCKETS)
     python = folder / "bin" / "python"
     python.parent.mkdir(parents=True)
     client = (_FOLDER / "client.py").read_text()
