@@ -88,13 +88,13 @@ def _scaling(num_gpus: int, trace: values.Trace, steps: values.Steps) -> Iterato
         return
     is_assumed = steps.source is values.ScalingSource.ASSUMED
     if steps.scaling is values.Scaling.STRONG:
-        if any(_tuning(steps, num_gpus)):
-            return  # it has fewer samples than GPUs
-        yield about_options.GlobalBatchHeld(
-            source=str(steps.source),
-            global_batch_size=steps.global_batch_size(num_gpus),
-            batch_size=trace.batch_size,
-        )
+        # A batch of fewer samples than GPUs is not held.
+        if steps.batches(num_gpus) == steps.num_ranks:
+            yield about_options.GlobalBatchHeld(
+                source=str(steps.source),
+                global_batch_size=steps.global_batch_size(num_gpus),
+                batch_size=trace.batch_size,
+            )
     elif is_assumed and steps.scaling is values.Scaling.UNSHARED:
         if steps.copies(num_gpus) > 1:
             yield about_options.Unknown(what="sharing")
