@@ -77,6 +77,12 @@ def test_the_cheapest_is_that_of_recommend():
     assert document.sheet.rows[0].cells[3] is None
 
 
+def test_scripts_of_one_name_are_told_apart_by_their_folders():
+    fleet = fleet_of([swept("jobs/a/train.py", CHOICE), swept("jobs/b/train.py", CHOICE)], GRID, None)
+    rows = sweep_document(fleet, SweepView.BEST).blocks[0].rows
+    assert sorted(row.cells[0] for row in rows) == ["a/train.py --epochs 1", "b/train.py --epochs 1"]
+
+
 @pytest.mark.parametrize(
     ("pattern", "fits"), [("train.py", 1), ("s/train.py", 1), ("*", 2), ("s/*.py", 2), ("rain.py", 0)]
 )
