@@ -24,9 +24,16 @@ from advisor.operators.elementwise import ELEMENTWISE
 from advisor.operators.family import Family, RooflineTime, Tf32Flag, base_name, compute_rate
 from advisor.operators.optimizer import OPTIMIZER
 from advisor.operators.registry import family_of
-from advisor.predict import interval
 from advisor.predict.constants import constants_for
 from advisor.predict.distinct import OpColumns, asked_rates, columns_of, in_fp32, kept, merged
+from advisor.predict.interval import (
+    LEFT_IN_A_STEP,
+    SIGMA_LAB,
+    SIGMA_MEASURED,
+    SIGMA_ROOFLINE_ASSUMED,
+    SIGMA_ROOFLINE_FITTED,
+    SIGMA_WAVE,
+)
 from advisor.predict.knowledge import Knowledge, shipped
 from advisor.predict.learned import CallTimes, learned_times
 from advisor.predict.roofline import KERNEL_FLOOR_S, roofs_of, time_under
@@ -133,13 +140,13 @@ class OpTimes:
         in a step.
         """
         if not self.time_s.any():
-            return interval.SIGMA_ROOFLINE_ASSUMED
+            return SIGMA_ROOFLINE_ASSUMED
         in_a_step = IN_A_STEP[self.methods]
-        of_family = interval.LEFT_IN_A_STEP * np.sqrt(np.maximum(self.sigma**2 - self.own_sigma**2, 0.0))
+        of_family = LEFT_IN_A_STEP * np.sqrt(np.maximum(self.sigma**2 - self.own_sigma**2, 0.0))
         errors_s = (
             np.bincount(self.columns.word_index, weights=np.where(in_a_step, 0.0, of_family) * self.time_s),
             self.own_sigma * self.time_s,
-            [(np.where(in_a_step, self.sigma, interval.SIGMA_LAB) * self.time_s).sum()],
+            [(np.where(in_a_step, self.sigma, SIGMA_LAB) * self.time_s).sum()],
         )
         return float(np.linalg.norm(np.concatenate(errors_s)) / self.time_s.sum())
 
@@ -195,9 +202,9 @@ def _op_times(trace: Trace, gpu: GpuSpec, constants: FittedConstants, knowledge:
     streamed = stream_times(trace.ops, gpu, constants)
     for method, better_s, its_sigma in (
         (Method.ROOFLINE, streamed.time_s, streamed.sigma),
-        (Method.WAVE, scaled_s, interval.SIGMA_WAVE),
+        (Method.WAVE, scaled_s, SIGMA_WAVE),
         (Method.LEARNED, learned.time_s, learned.sigma),
-        (Method.MEASURED, measured_s, interval.SIGMA_MEASURED),
+        (Method.MEASURED, measured_s, SIGMA_MEASURED),
     ):
         known = ~np.isnan(better_s)
         call_s, sigma = np.where(known, better_s, call_s), np.where(known, its_sigma, sigma)
@@ -226,7 +233,7 @@ def _under_roofs(
         time = time_under(roofs(*asked[i]), trace.ops[i], families[i])
         own = families[i].sigma if time.sigma is None else time.sigma
         is_fitted = time.constant in constants.measured or not time.constant
-        assumed = interval.SIGMA_ROOFLINE_FITTED if is_fitted else interval.SIGMA_ROOFLINE_ASSUMED
+        assumed = SIGMA_ROOFLINE_FITTED if is_fitted else SIGMA_ROOFLINE_ASSUMED
         yield i, time, assumed if own is None else own
 
 
@@ -254,9 +261,7 @@ def in_a_step(times: OpTimes, excess: Mapping[str, float]) -> OpTimes:
     added = np.array([excess.get(kind, 0.0) for kind in kinds])[index]
     added = np.where(IN_A_STEP[times.methods], 0.0, added)
     return replace(
-        times,
-        time_s=np.exp(added) * times.time_s,
-        sigma=np.hypot(times.sigma, added / interval.LEFT_IN_A_STEP),
+        times, time_s=np.exp(added) * times.time_s, sigma=np.hypot(times.sigma, added / LEFT_IN_A_STEP)
     )
 
 

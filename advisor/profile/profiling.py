@@ -24,8 +24,17 @@ from advisor.core.redaction import redact_words
 from advisor.core.values import Trace
 from advisor.payload.child import die_with_the_parent, start
 from advisor.payload.protocol import Counts, FakeSamples, RunPhase, SampleField, ScriptJob, Status
-from advisor.profile import attempt
-from advisor.profile.attempt import DEFAULT_TIMEOUT_S, AttemptJob, ChildLimits, Progress, ScriptGpu, record
+from advisor.profile.attempt import (
+    DEFAULT_TIMEOUT_S,
+    TEMPORARY_NAME,
+    AttemptJob,
+    ChildLimits,
+    Progress,
+    ScriptGpu,
+    job_folder,
+    record,
+    written,
+)
 from advisor.profile.environment import TEMPORARY, candidates, check_backend
 from advisor.profile.epoch import FakeField
 from advisor.profile.failures import WITHOUT_IT
@@ -263,20 +272,20 @@ _POLL_S = 0.01
 @overload
 def profile_callable(
     step: Callable[[], object], *, setup: None = None, batch_size: int | None = None,
-    gpu: attempt.ScriptGpu | None = None, timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
+    gpu: ScriptGpu | None = None, timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace: ...  # fmt: skip
 
 
 @overload
 def profile_callable(
     step: Callable[[State], object], *, setup: Callable[[], State], batch_size: int | None = None,
-    gpu: attempt.ScriptGpu | None = None, timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
+    gpu: ScriptGpu | None = None, timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace: ...  # fmt: skip
 
 
 def profile_callable(
     step: Callable[..., object], *, setup: Callable[[], object] | None = None, batch_size: int | None = None,
-    gpu: attempt.ScriptGpu | None = None, timeout_s: float = attempt.DEFAULT_TIMEOUT_S,
+    gpu: ScriptGpu | None = None, timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Trace:  # fmt: skip
     """The Trace of one call of ``step`` on a GPU that is not there.
 
@@ -301,9 +310,9 @@ def profile_callable(
     if not hasattr(os, "fork"):
         raise InputError("profile_callable needs a system that can fork: profile a script instead.")
     name = getattr(step, "__qualname__", type(step).__name__)
-    with attempt.job_folder() as folder:
-        job = attempt.AttemptJob(script=name, arguments=(), backend="fake", gpu=gpu or attempt.ScriptGpu())
-        whole = attempt.written(job, folder, module="run")
+    with job_folder() as folder:
+        job = AttemptJob(script=name, arguments=(), backend="fake", gpu=gpu or ScriptGpu())
+        whole = written(job, folder, module="run")
         status = _run(lambda: _child(whole, step, setup), timeout_s)
         recording = read_recording(Path(whole["result"]))
     if recording is None or recording["status"] != Status.OK:
@@ -319,7 +328,7 @@ def profile_callable(
 
 def _child(job: ScriptJob, step: Callable[..., object], setup: Callable[[], object] | None) -> None:
     # What the function saves goes with the job, as in a script's environment.
-    tempfile.tempdir = str(Path(job["result"]).with_name(attempt.TEMPORARY_NAME))
+    tempfile.tempdir = str(Path(job["result"]).with_name(TEMPORARY_NAME))
     os.environ.update(dict.fromkeys(TEMPORARY, tempfile.tempdir))
     start(job, step, setup)
 

@@ -13,7 +13,18 @@ from pathlib import Path
 
 from advisor.core import processes
 from advisor.core.errors import InputError
-from advisor.profile import readable
+from advisor.profile.readable import (
+    IN_ETC,
+    IN_RUN,
+    IN_SYS,
+    LINKS,
+    SYSTEM,
+    Readable,
+    hidden,
+    home_folder,
+    readable,
+    special_files,
+)
 
 # The system calls that a sandboxed script does without, as a program for the kernel's filter (seccomp).
 #
@@ -332,10 +343,8 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
     allowed = _allowed(interpreter, inside)
     shown = [*allowed.paths, *read[1:]]
     needed = [Path.cwd(), *interpreter.parents[:1], interpreter.resolve(), *read]
-    credentials = readable.hidden(os.environ, needed)
-    masks = _masks(
-        [*credentials.paths, *allowed.private, *readable.special_files(allowed.searched)], shown, folder
-    )
+    credentials = hidden(os.environ, needed)
+    masks = _masks([*credentials.paths, *allowed.private, *special_files(allowed.searched)], shown, folder)
     if len(masks) > _MOST_ARGUMENTS:
         raise InputError(_TOO_MANY)
     closing = [*masks, *_writable(folder)]
@@ -351,10 +360,10 @@ def sandboxed(command: Sequence[str | Path], folder: Path, inside: Inside | None
     return Sandboxed(command=(*start, *closing, "--", *words), is_nobody=False, in_sight=credentials.left)
 
 
-def _allowed(interpreter: Path, inside: Inside | None) -> readable.Readable:
+def _allowed(interpreter: Path, inside: Inside | None) -> Readable:
     if inside is None:
-        return readable.readable(interpreter, None, environment=os.environ)
-    return readable.readable(
+        return readable(interpreter, None, environment=os.environ)
+    return readable(
         interpreter, inside.script, arguments=inside.arguments, added=inside.added, environment=os.environ
     )
 
@@ -367,17 +376,15 @@ def _started(folder: Path) -> list[str]:
 
 def _machine() -> list[str]:
     """What every script finds: programs, libraries, devices, and folders of its own for what is temporary."""
-    arguments = _read_only(readable.SYSTEM)
-    for path in readable.LINKS:
+    arguments = _read_only(SYSTEM)
+    for path in LINKS:
         if os.path.islink(path):  # noqa: PTH114
             arguments += ["--symlink", os.readlink(path), path]  # noqa: PTH115
         else:
             arguments += _read_only([path])
-    arguments += _read_only(
-        [*(f"/etc/{name}" for name in readable.IN_ETC), *map(str, Path("/etc").glob("python3*"))]
-    )
-    arguments += _read_only(f"/sys/{name}" for name in readable.IN_SYS)
-    arguments += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", *_read_only(readable.IN_RUN)]
+    arguments += _read_only([*(f"/etc/{name}" for name in IN_ETC), *map(str, Path("/etc").glob("python3*"))])
+    arguments += _read_only(f"/sys/{name}" for name in IN_SYS)
+    arguments += ["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", *_read_only(IN_RUN)]
     # Loaders hand on tensors in /dev/shm, and the user nobody must be able to.
     arguments += [part for path in _TEMPORARY for part in ("--perms", "1777", "--tmpfs", path)]
     arguments += _read_only(f"/proc/{name}" for name in _MACHINES)
@@ -392,7 +399,7 @@ def _machine() -> list[str]:
 
 def _homes() -> list[Path]:
     """By its own name and where its links lead; that of a daemon may be the programs' folder."""
-    homes = dict.fromkeys((readable.home_folder(), readable.home_folder().resolve()))
+    homes = dict.fromkeys((home_folder(), home_folder().resolve()))
     return [home for home in homes if home != Path("/") and not home.is_relative_to("/usr")]
 
 
@@ -406,9 +413,7 @@ def _binds(paths: Iterable[Path]) -> list[str]:
     A link in a folder that is bound is a link there, too.
     """
     places = {place: path for path in paths for place in (path.resolve(), path)}
-    outer = [
-        path for path in map(Path, readable.SYSTEM) if not any(home.is_relative_to(path) for home in _homes())
-    ]
+    outer = [path for path in map(Path, SYSTEM) if not any(home.is_relative_to(path) for home in _homes())]
     arguments: list[str] = []
     for place in sorted(places, key=lambda place: len(place.parts)):
         if not any(place.is_relative_to(other) for other in outer):
@@ -428,9 +433,7 @@ def _masks(hiding: Iterable[Path], shown: Sequence[Path], folder: Path) -> list[
     nothing.touch()
     arguments: list[str] = []
     roots = {
-        place: path.resolve()
-        for path in (*shown, *map(Path, readable.SYSTEM))
-        for place in (path.resolve(), path)
+        place: path.resolve() for path in (*shown, *map(Path, SYSTEM)) for place in (path.resolve(), path)
     }
     for path in dict.fromkeys(path.resolve() for path in hiding if path.exists()):
         empty = ["--tmpfs"] if path.is_dir() else ["--ro-bind", str(nothing)]

@@ -20,7 +20,16 @@ from advisor.core.gpus import catalog_path
 from advisor.core.iterables import grouped
 from advisor.core.values import Market, Offer
 from advisor.formats.user_files import at_home
-from advisor.pricing import instance_types
+from advisor.pricing.instance_types import (
+    INSTANCE_FILE,
+    InstanceKey,
+    InstanceType,
+    load_instances,
+    parse_date,
+    positive,
+    read_instances,
+    read_rows,
+)
 from advisor.pricing.price_checks import JUMP
 from advisor.pricing.price_history import key_of
 from advisor.pricing.sources import protocol
@@ -77,8 +86,8 @@ def snapshot_source(options: Mapping[str, object]) -> SnapshotSource:
 def snapshot_files(folder: Path | None) -> tuple[Path, ...]:
     """The file of instance types and the price files of a folder, or the shipped ones."""
     if folder is None:
-        return tuple(map(catalog_path, (instance_types.INSTANCE_FILE, *PRICE_FILES)))
-    return folder / instance_types.INSTANCE_FILE, *sorted((folder / "prices").glob("*.csv"))
+        return tuple(map(catalog_path, (INSTANCE_FILE, *PRICE_FILES)))
+    return folder / INSTANCE_FILE, *sorted((folder / "prices").glob("*.csv"))
 
 
 @lru_cache(maxsize=4)
@@ -87,13 +96,11 @@ def _read_all(
     changed_at: tuple[int | None, ...],  # noqa: ARG001
 ) -> Mapping[str, Sequence[Offer]]:
     """All offers by provider, read once for as long as the files do not change."""
-    known = instance_types.read_instances(files[0])
+    known = read_instances(files[0])
     return grouped((one for path in files[1:] for one in read_offers(path, known)), attrgetter("provider"))
 
 
-def read_offers(
-    path: Path, instances: Mapping[instance_types.InstanceKey, instance_types.InstanceType]
-) -> list[Offer]:
+def read_offers(path: Path, instances: Mapping[InstanceKey, InstanceType]) -> list[Offer]:
     """Offers of one price file, joined to their instance types.
 
     Raises CatalogError: names file and line; a row is broken, double, of no known type, or not above 0.
@@ -109,26 +116,26 @@ def read_offers(
         seen.add(key)
         instance = instances.get((provider, instance_type))
         if instance is None:
-            raise ValueError(f"{provider} {instance_type!r} is not in {instance_types.INSTANCE_FILE}")
+            raise ValueError(f"{provider} {instance_type!r} is not in {INSTANCE_FILE}")
         if not (region and source):
             raise ValueError("region or source is empty")
         offer = instance.offer(
             region=region,
             zone=zone or None,
             market=Market(market),
-            usd_per_h=instance_types.positive("usd_per_h", float(usd_per_h)),
+            usd_per_h=positive("usd_per_h", float(usd_per_h)),
             retrieved_at=_midnight(retrieved_at),
             source=source,
         )
         offers.append(offer)
 
-    instance_types.read_rows(path, PRICE_COLUMNS, read_row)
+    read_rows(path, PRICE_COLUMNS, read_row)
     return offers
 
 
 @cache
 def _midnight(text: str) -> datetime:
-    return datetime.combine(instance_types.parse_date(text), datetime.min.time(), UTC)
+    return datetime.combine(parse_date(text), datetime.min.time(), UTC)
 
 
 LEAST_KEPT = 0.8
@@ -157,7 +164,7 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
     Raises CatalogError: nothing to write, the new one looks wrong, or the folder cannot be written; what was
     there stays.
     """
-    instances = instance_types.load_instances()
+    instances = load_instances()
     # Rows of the files tell all that a bill needs, but of capacity blocks.
     told = (o for o in offers if o.market is not Market.CAPACITY_BLOCK)
     known = [o for o in told if (o.provider, o.instance_type) in instances]
@@ -183,10 +190,10 @@ def build_snapshot(offers: Sequence[Offer], folder: Path, *, is_forced: bool = F
 def _before(folder: Path) -> tuple[Offer, ...]:
     if not folder.exists():
         return ()
-    if not (folder / instance_types.INSTANCE_FILE).is_file():
+    if not (folder / INSTANCE_FILE).is_file():
         raise CatalogError(f"{str(folder)!r} holds something else than a snapshot: choose another `out`.")
     instances, *prices = snapshot_files(folder)
-    types = instance_types.read_instances(instances)
+    types = read_instances(instances)
     return tuple(offer for path in prices for offer in read_offers(path, types))
 
 
@@ -209,11 +216,11 @@ def _replace(folder: Path, offers: Sequence[Offer]) -> None:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
         fresh = Path(temporary) / "new"
         (fresh / "prices").mkdir(parents=True)
-        shutil.copyfile(catalog_path(instance_types.INSTANCE_FILE), fresh / instance_types.INSTANCE_FILE)
+        shutil.copyfile(catalog_path(INSTANCE_FILE), fresh / INSTANCE_FILE)
         for provider in sorted({offer.provider for offer in offers}):
             path = fresh / "prices" / f"{provider}.csv"
             path.write_text(_csv([o for o in offers if o.provider == provider]), encoding="utf-8")
-            read_offers(path, instance_types.read_instances(fresh / instance_types.INSTANCE_FILE))
+            read_offers(path, read_instances(fresh / INSTANCE_FILE))
         _swap(fresh, folder)
 
 
