@@ -4,7 +4,6 @@ import math
 import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from advisor.report.document import DURATION, INTERVAL, SHORT_DURATION, Axis, Chart, Point
 from advisor.report.plain import shown
@@ -87,7 +86,8 @@ def _evenly(axis: Axis, low: float, high: float) -> list[float]:
     least = (high - low) / _MOST
     step = next(step for step in _ladder(axis, least, 10 * least) if step >= least)
     first = math.ceil(low / step)
-    return list(takewhile(lambda tick: tick <= high, (i * step for i in range(first, first + 2 * _MOST))))
+    # A product may lie a rounding below the end that it stands for.
+    return [tick for i in range(first, first + 2 * _MOST) if low <= (tick := i * step) <= high]
 
 
 MARKS = string.ascii_uppercase

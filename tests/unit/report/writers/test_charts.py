@@ -114,6 +114,7 @@ def test_a_log_scale_holds_all_values_and_few_ticks(kind, values):
 
 @given(KINDS, ANY, st.booleans())
 @example(USD, [5e-324], False)
+@example(USD, [-1 / 3], False)
 def test_a_linear_scale_holds_all_values_and_few_ticks(kind, values, has_zero):
     scale = scale_of(Axis(kind), values, is_log=False, has_zero=has_zero)
     check(scale, values)
